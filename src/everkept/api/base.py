@@ -1,0 +1,61 @@
+"""What every group of use cases stands on: one project, the store, and what recall and the jobs work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from everkept.capture.messages import check_name
+from everkept.config import Settings
+from everkept.derive.tools import Tools
+from everkept.domain.ids import ProjectId, StreamId, SubjectId
+from everkept.domain.scope import Scope
+from everkept.errors import NotFound
+from everkept.ports.clock import Clock
+from everkept.recall.search import Searcher
+from everkept.store.connection import Connection
+from everkept.store.projects import ProjectRow, find_subject
+from everkept.store.store import Store
+from everkept.store.streams import get_thread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The process's parts, put together by bootstrap."""
+
+    store: Store
+    settings: Settings
+    clock: Clock
+    tools: Tools
+    searcher: Callable[[], Searcher]
+    """Made on first use: its word vectors take a moment to load."""
+    model_name: str
+
+
+class Cases:
+    """Use cases of one project."""
+
+    def __init__(self, parts: Parts, project: ProjectRow) -> None:
+        self._parts = parts
+        self._store = parts.store
+        self._project = project
+        self._project_id = ProjectId(project.id)
+
+    @property
+    def _settings(self) -> Settings:
+        return self._parts.settings
+
+    def _scope(self, conn: Connection, subject: str | None, thread: str | None) -> Scope | None:
+        """The scope in rows, or None where the subject was never seen. Raises NotFound for an unknown thread."""
+        found = None
+        if subject is not None:
+            found = find_subject(conn, self._project_id, check_name(subject, "subject"))
+            if found is None:
+                return None
+        stream = None
+        if thread is not None:
+            row = get_thread(conn, self._project_id, thread)
+            if found is not None and row.subject != found:
+                raise NotFound(f"thread {thread!r} is not one of subject {subject!r}", thread=thread, subject=subject)
+            stream = StreamId(row.id)
+        return Scope(project=self._project_id, subject=None if found is None else SubjectId(found), stream=stream)

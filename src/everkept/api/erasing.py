@@ -1,0 +1,63 @@
+"""Erasing: shown first, then hidden at once and destroyed by lineage."""
+
+from __future__ import annotations
+
+import asyncio
+
+from everkept.api import views as v
+from everkept.api.base import Cases
+from everkept.domain.erase import EventTarget, ProjectTarget, StreamTarget, SubjectTarget, Target
+from everkept.domain.ids import parse_event_id
+from everkept.errors import InvalidInput, NotFound
+from everkept.store.connection import Connection
+from everkept.store.erase import erase, find_erasure
+from everkept.store.projects import find_subject
+from everkept.store.residue import plan_erase
+from everkept.store.streams import get_thread
+
+WAIT_S = 10.0
+POLL_S = 0.05
+
+
+class Erasing(Cases):
+    async def erase(
+        self, *, event: str | None = None, thread: str | None = None, subject: str | None = None, project: str | None = None,
+        dry_run: bool = False,
+    ) -> v.ErasePlan:  # fmt: skip
+        """From the return on nothing of it is found; `residue` is None while the worker still destroys what lies beneath."""
+        wanted = {"event": event, "thread": thread, "subject": subject, "project": project}
+        given = [(word, name) for word, name in wanted.items() if name is not None]
+        if len(given) != 1:
+            raise InvalidInput("name exactly one of event, thread, subject or project to erase", field="scope", given=dict(given))
+        word, name = given[0]
+        target = await self._store.read(self._target, word, name)
+        scope = f"{word} {name}"
+        if dry_run:
+            rows = await self._store.read(plan_erase, self._project_id, target)
+            return v.ErasePlan(scope=scope, rows=dict(rows), residue=None, dry_run=True)
+        erasure = await self._store.write(erase, self._project_id, target)
+        until = self._parts.clock.monotonic_s() + WAIT_S
+        while True:
+            now = await self._store.read(find_erasure, erasure.id)
+            assert now is not None
+            if now.done_at is not None or self._parts.clock.monotonic_s() >= until:
+                residue = now.residue if now.done_at is not None else None
+                return v.ErasePlan(scope=scope, rows=dict(now.destroyed), residue=residue, dry_run=False)
+            await asyncio.sleep(POLL_S)
+
+    def _target(self, conn: Connection, word: str, name: str) -> Target:
+        match word:
+            case "event":
+                stream, seq = parse_event_id(name)
+                return EventTarget(stream=stream, seq=seq)
+            case "thread":
+                return StreamTarget(stream=get_thread(conn, self._project_id, name).id)
+            case "subject":
+                found = find_subject(conn, self._project_id, name)
+                if found is None:
+                    raise NotFound(f"there is no subject {name!r}", subject=name)
+                return SubjectTarget(subject=found)
+            case _:
+                if name != self._project.name:
+                    raise InvalidInput(f"this is project {self._project.name!r}; open {name!r} to erase it", field="project")
+                return ProjectTarget()

@@ -1,0 +1,12 @@
+"""The service that does the work, in this process."""
+
+from __future__ import annotations
+
+from everkept.api.erasing import Erasing
+from everkept.api.operating import Operating
+from everkept.api.recalling import Recalling
+from everkept.api.settling import Settling
+
+
+class LocalService(Recalling, Erasing, Settling, Operating):
+    """`api.service.Service` over a store. One instance per project; cheap to make."""

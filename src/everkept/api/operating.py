@@ -1,0 +1,185 @@
+"""Status, jobs, changes, projects, keys and usage."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import everkept
+from everkept.api import views as v
+from everkept.api.base import Cases
+from everkept.api.present import bounded, job_view, moment, page, read_cursor, when
+from everkept.api.status import status_view
+from everkept.capture.messages import check_name
+from everkept.config import validate_overrides
+from everkept.domain.ids import parse_row_id, row_id
+from everkept.errors import Conflict, InvalidInput, NotFound
+from everkept.store.changes import acknowledge, find_cursor, read_changes
+from everkept.store.connection import Connection
+from everkept.store.joblist import get_job, list_jobs
+from everkept.store.jobs import discard_by_hand, release_by_hand, retry_by_hand, retry_dead
+from everkept.store.journal import usage_rows
+from everkept.store.projects import (
+    ProjectRow,
+    add_key,
+    ensure_project,
+    find_project,
+    list_keys,
+    list_projects,
+    project_counts,
+    revoke_key,
+    update_project,
+)
+from everkept.store.status import read_status
+
+STATES = ("waiting", "ready", "leased", "done", "dead", "discarded")
+RETRY_CHUNK = 100
+
+
+class Operating(Cases):
+    async def status(self) -> v.Status:
+        row = await self._store.read(read_status, None, self._settings)
+        return status_view(row, self._store, self._parts, everkept.__version__)
+
+    # ---- jobs
+
+    async def list_jobs(
+        self, *, state: str | None = None, kind: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> v.Page[v.Job]:
+        bounded(limit, "limit", 1, 1000)
+        if state is not None and state not in STATES:
+            raise InvalidInput(f"state {state!r} is not one of {', '.join(STATES)}", field="state", allowed=list(STATES))
+        rows = await self._store.read(list_jobs, self._project_id, state, kind, read_cursor(cursor), limit + 1)
+        return page([job_view(r) for r in rows], rows, limit)
+
+    async def get_job(self, job_id: str) -> v.Job:
+        return job_view(await self._store.read(get_job, self._project_id, parse_row_id("job", job_id)))
+
+    async def retry_job(self, job_id: str) -> v.Job:
+        job = parse_row_id("job", job_id)
+        before = await self.get_job(job_id)
+        if not await self._store.write(retry_by_hand, self._project_id, job) and before.state == "dead":
+            return await self.get_job(job_id)  # another hand was first: one run is started
+        if before.state != "dead":
+            raise Conflict(f"job {job_id} is {before.state}; only a dead job is retried by hand", id=job_id, state=before.state)
+        return await self.get_job(job_id)
+
+    async def retry_jobs(self, *, kind: str | None = None, cause: str | None = None) -> int:
+        total = 0
+        after = 0
+        while ids := await self._store.write(retry_dead, self._project_id, kind, cause, after, RETRY_CHUNK):
+            total += len(ids)
+            after = ids[-1]
+        return total
+
+    async def discard_job(self, job_id: str, *, reason: str = "by hand") -> v.Job:
+        job = parse_row_id("job", job_id)
+        before = await self.get_job(job_id)
+        if not await self._store.write(discard_by_hand, self._project_id, job, reason):
+            raise Conflict(f"job {job_id} is {before.state} already", id=job_id, state=before.state)
+        return await self.get_job(job_id)
+
+    async def release_job(self, job_id: str) -> v.Job:
+        job = parse_row_id("job", job_id)
+        before = await self.get_job(job_id)
+        if not await self._store.write(release_by_hand, self._project_id, job):
+            raise Conflict(f"job {job_id} is {before.state}; only a leased job is released", id=job_id, state=before.state)
+        return await self.get_job(job_id)
+
+    # ---- changes
+
+    async def changes(self, *, consumer: str | None = None, after: int | None = None, limit: int = 100) -> v.ChangePage:
+        bounded(limit, "limit", 1, 1000)
+
+        def read(conn: Connection) -> v.ChangePage:
+            start = after
+            if start is None:
+                start = 0 if consumer is None else find_cursor(conn, self._project_id, consumer)
+            rows, head = read_changes(conn, self._project_id, start, limit)
+            changes = [
+                v.Change(seq=seq, kind=kind, subject=subject, thread=thread, ref=ref, at=moment(at), data=json.loads(data))
+                for seq, kind, subject, thread, ref, at, data in rows
+            ]
+            return v.ChangePage(changes=changes, next_after=changes[-1].seq if changes else start, head=head)
+
+        return await self._store.read(read)
+
+    async def ack(self, consumer: str, up_to: int) -> int:
+        check_name(consumer, "consumer")
+        return await self._store.write(acknowledge, self._project_id, consumer, up_to)
+
+    # ---- projects and keys
+
+    async def list_projects(self) -> list[v.Project]:
+        def read(conn: Connection) -> list[v.Project]:
+            return [_project_view(row, *project_counts(conn, row.id)) for row in list_projects(conn)]
+
+        return await self._store.read(read)
+
+    async def create_project(self, name: str, settings: dict[str, Any] | None = None) -> v.Project:
+        check_name(name, "name")
+        checked = validate_overrides(settings or {})
+        row = await self._store.write(ensure_project, name, secrets.token_bytes(32), checked)
+        return _project_view(row, *await self._store.read(project_counts, row.id))
+
+    async def update_project(
+        self, name: str, *, new_name: str | None = None, settings: dict[str, Any] | None = None
+    ) -> v.Project:
+        if new_name is not None:
+            check_name(new_name, "new_name")
+        checked = None if settings is None else validate_overrides(settings)
+        row = await self._store.write(update_project, name, new_name, checked)
+        return _project_view(row, *await self._store.read(project_counts, row.id))
+
+    async def create_key(self, name: str, *, project: str | None = None) -> v.KeyCreated:
+        check_name(name, "name")
+        wanted = project or self._project.name
+        row = await self._store.read(find_project, wanted)
+        if row is None:
+            raise NotFound(f"there is no project {wanted!r}", project=wanted)
+        token = f"ek_{secrets.token_urlsafe(32)}"
+        key = await self._store.write(add_key, row.id, name, token_hash(token))
+        return v.KeyCreated(id=row_id("key", key), name=name, project=row.name, token=token)
+
+    async def list_keys(self) -> list[dict[str, Any]]:
+        rows = await self._store.read(list_keys)
+        return [
+            {"id": row_id("key", key), "name": name, "project": project, "created_at": moment(made), "revoked_at": when(revoked)}
+            for key, name, project, made, revoked in rows
+        ]
+
+    async def revoke_key(self, key_id: str) -> None:
+        if not await self._store.write(revoke_key, parse_row_id("key", key_id)):
+            raise NotFound(f"there is no key {key_id} that is not revoked", id=key_id)
+
+    async def usage(self, *, days: int = 30) -> list[v.UsageRow]:
+        bounded(days, "days", 1, 3650)
+        since = self._parts.clock.now_us() - days * 86_400_000_000
+        rows = await self._store.read(usage_rows, self._project_id, since)
+        return [
+            v.UsageRow(day=_day(day), project=project, stage=step, model=model, calls=calls, tokens_in=tin or 0, tokens_out=tout or 0,
+                       usd=usd or 0.0)
+            for day, project, step, model, calls, tin, tout, usd in rows
+        ]  # fmt: skip
+
+    async def close(self) -> None:
+        """The store belongs to the application, which closes it."""
+
+
+def token_hash(token: str) -> bytes:
+    """What is stored of an API key; tokens are 256 random bits, so a plain hash is enough."""
+    return hashlib.sha256(token.encode()).digest()
+
+
+def _day(number: int) -> str:
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=int(number))).date().isoformat()
+
+
+def _project_view(row: ProjectRow, messages: int, facts: int) -> v.Project:
+    return v.Project(
+        id=row_id("prj", row.id), name=row.name, created_at=moment(row.created_at), settings=json.loads(row.settings),
+        messages=messages, facts=facts,
+    )  # fmt: skip

@@ -1,0 +1,171 @@
+"""The use cases, as one protocol. `api.local.LocalService` does the work; `doors.python.remote` speaks it over HTTP.
+
+Every call is scoped to the project the service was opened with, unless it takes `project`. A subject that was never
+seen is an empty memory for `recall` and `facts`; a thread, episode, fact or job that does not exist raises NotFound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from everkept.api import views as v
+
+
+class Service(Protocol):
+    # ---- capture
+    async def create_thread(self, thread: str | None, subject: str, settings: dict[str, Any] | None = None) -> v.Thread:
+        """Create the thread, or return it if it exists with the same subject. Raises SubjectConflict otherwise.
+
+        `None` as the id makes a new one. Creating a thread pulls the armed timers of the subject's other threads forward.
+        """
+        ...
+
+    async def get_thread(self, thread: str) -> v.Thread: ...
+    async def list_threads(
+        self, *, subject: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> v.Page[v.Thread]: ...
+    async def set_thread_settings(self, thread: str, settings: dict[str, Any]) -> v.Thread:
+        """Replace the thread's own settings (keys `memory.enabled`, `window.idle_s`, …); others come from the project."""
+        ...
+
+    async def append(
+        self, thread: str, messages: Sequence[v.MessageIn], *, subject: str | None = None, key: str | None = None
+    ) -> v.AppendResult:
+        """Append a batch: every item is stored (or was before), or none is and the error names each item's fault.
+
+        `subject` creates the thread if it does not exist yet; without it the thread must exist.
+        Raises InvalidInput, KeyConflict, SubjectConflict, NotFound, StoreFull.
+        """
+        ...
+
+    async def list_messages(self, thread: str, *, after_seq: int = 0, limit: int = 100) -> v.Page[v.Message]: ...
+    async def end_thread(self, thread: str) -> v.EndResult:
+        """Open the window now. The thread stays writable; ending twice gives one window."""
+        ...
+
+    async def context(self, thread: str, question: str | None = None, *, tokens: int = 1200) -> v.ContextBlock:
+        """Working memory of the thread (recent turns, rolling summary) together with recall for `question`."""
+        ...
+
+    async def receipt(self, event_id: str) -> v.Receipt: ...
+
+    # ---- memory
+    async def recall(
+        self, query: str, *, subject: str | None = None, thread: str | None = None, limit: int = 10, tokens: int | None = None,
+        as_of: datetime | None = None, known_at: datetime | None = None, kinds: Sequence[str] | None = None,
+        metadata: dict[str, Any] | None = None, explain: bool = False, held_back: bool = False,
+    ) -> v.RecallAnswer:
+        """Search turns, facts and episodes of the scope. `as_of` asks about the world then, `known_at` what was believed
+        then. `limit` 1 to 100, `tokens` 1 to 100,000. An empty query is an error."""
+        ...  # fmt: skip
+
+    async def remember(
+        self, text: str, *, subject: str, predicate: str | None = None, object: str | None = None,
+        entity: str | None = None, valid_from: datetime | None = None, valid_until: datetime | None = None,
+        confidence: float = 1.0, pinned: bool = False, key: str | None = None,
+    ) -> v.Fact:
+        """State a durable fact by hand, under the subject's lock. The same key and payload gives the same fact."""
+        ...  # fmt: skip
+
+    async def get_fact(self, fact_id: str) -> v.Fact: ...
+    async def list_facts(
+        self, *, subject: str | None = None, query: str | None = None, as_of: datetime | None = None,
+        known_at: datetime | None = None, include_retired: bool = False, limit: int = 50, cursor: str | None = None,
+    ) -> v.Page[v.Fact]: ...  # fmt: skip
+    async def forget(self, fact_id: str, *, reason: str = "by hand", undo: bool = False) -> v.Fact:
+        """Retire one fact (belief ends, evidence stays); `undo` brings it back."""
+        ...
+
+    async def list_entities(
+        self, *, subject: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> v.Page[v.Entity]: ...
+    async def list_episodes(
+        self, *, thread: str | None = None, subject: str | None = None, query: str | None = None, limit: int = 50,
+        cursor: str | None = None,
+    ) -> v.Page[v.Episode]: ...  # fmt: skip
+    async def get_episode(self, episode_id: str) -> v.Episode: ...
+    async def retry_episode(self, episode_id: str, stage: str) -> v.Episode:
+        """Give a failed or dead stage (`summary` or `facts`) a new budget, also beyond the limit."""
+        ...
+
+    async def reprocess(
+        self, *, thread: str | None = None, subject: str | None = None, since: datetime | None = None,
+        until: datetime | None = None, fresh: bool = False, include_skipped: bool = False, dry_run: bool = False,
+    ) -> v.ReprocessPlan:
+        """Derive again from events and journaled replies. `fresh` asks the model again (paid; see `dry_run`)."""
+        ...  # fmt: skip
+
+    async def erase(
+        self, *, event: str | None = None, thread: str | None = None, subject: str | None = None, project: str | None = None,
+        dry_run: bool = False,
+    ) -> v.ErasePlan:
+        """Destroy exactly one thing and everything that rests on it. Cannot be undone."""
+        ...  # fmt: skip
+
+    async def export(self, subject: str) -> dict[str, Any]:
+        """All that is kept about a subject: threads with messages, episodes, facts."""
+        ...
+
+    async def why(self, any_id: str) -> v.Why: ...
+    async def settle(self, *, timeout_s: float = 30.0) -> bool:
+        """Open what is due now and wait until every receipt is final. False when time ran out."""
+        ...
+
+    # ---- operate
+    async def status(self) -> v.Status: ...
+    async def list_jobs(
+        self, *, state: str | None = None, kind: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> v.Page[v.Job]: ...
+    async def get_job(self, job_id: str) -> v.Job: ...
+    async def retry_job(self, job_id: str) -> v.Job: ...
+    async def retry_jobs(self, *, kind: str | None = None, cause: str | None = None) -> int:
+        """Retry all dead jobs of a kind and/or an error class; the number that were dead."""
+        ...
+
+    async def discard_job(self, job_id: str, *, reason: str = "by hand") -> v.Job: ...
+    async def release_job(self, job_id: str) -> v.Job:
+        """End a lease now: the fence grows, so the old holder's finish is refused and counted."""
+        ...
+
+    async def changes(
+        self, *, consumer: str | None = None, after: int | None = None, limit: int = 100
+    ) -> v.ChangePage:
+        """Changes after `after`, or after the consumer's cursor. Reading moves nothing. Raises CursorExpired."""
+        ...
+
+    async def ack(self, consumer: str, up_to: int) -> int:
+        """Move a consumer's cursor forward (never back); the cursor afterwards."""
+        ...
+
+    async def list_projects(self) -> list[v.Project]: ...
+    async def create_project(self, name: str, settings: dict[str, Any] | None = None) -> v.Project: ...
+    async def update_project(
+        self, name: str, *, new_name: str | None = None, settings: dict[str, Any] | None = None
+    ) -> v.Project: ...
+    async def create_key(self, name: str, *, project: str | None = None) -> v.KeyCreated: ...
+    async def list_keys(self) -> list[dict[str, Any]]: ...
+    async def revoke_key(self, key_id: str) -> None: ...
+    async def usage(self, *, days: int = 30) -> list[v.UsageRow]: ...
+    async def close(self) -> None: ...
+
+
+class Application(Protocol):
+    """What a process holds: the store, the workers, and a service for each project. Made by `bootstrap.open_application`."""
+
+    async def service(self, project: str = "default") -> Service:
+        """The use cases in one project. Raises NotFound (with the known names) where there is no such project."""
+        ...
+
+    async def authenticate(self, token: str) -> str | None:
+        """The project an API key belongs to, or None where the key is unknown or revoked."""
+        ...
+
+    async def ready(self) -> dict[str, str]:
+        """What keeps this replica from accepting and recalling, by name; empty when it is ready."""
+        ...
+
+    async def close(self, *, drain_s: float = 5.0) -> None:
+        """Stop claiming, give running jobs `drain_s` to end, hand the rest back, close the store."""
+        ...

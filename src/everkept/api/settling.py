@@ -1,0 +1,30 @@
+"""Waiting until what was said is remembered: for scripts, tests, imports and the demo."""
+
+from __future__ import annotations
+
+import asyncio
+
+from everkept.api.base import Cases
+from everkept.store.settle import end_chunk, unsettled_work
+
+POLL_S = 0.05
+
+
+class Settling(Cases):
+    async def settle(self, *, timeout_s: float = 30.0) -> bool:
+        """Ask for a window over all that is pending, then wait for the workers. False when time ran out."""
+        until = self._parts.clock.monotonic_s() + timeout_s
+        after = 0
+        while True:
+            after = await self._store.write(end_chunk, self._project_id, self._settings, after)
+            if after == 0:
+                break
+        while await self._store.read(unsettled_work, self._project_id, self._settings):
+            if self._parts.clock.monotonic_s() >= until:
+                return False
+            await asyncio.sleep(POLL_S)
+        return True
+
+    async def unsettled(self) -> int:
+        """Messages without an episode and jobs that are not done: what `settle` waits for."""
+        return await self._store.read(unsettled_work, self._project_id, self._settings)

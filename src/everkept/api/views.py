@@ -1,0 +1,425 @@
+"""What every door answers with: one frozen model per thing, the same in Python, over HTTP and in `--json`.
+
+Times are aware `datetime`s in UTC; `occurred_at` keeps the sender's offset. Ids are opaque strings.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+T = TypeVar("T")
+Role = Literal["user", "assistant", "system", "tool"]
+StageState = Literal["pending", "processing", "completed", "failed", "dead", "skipped"]
+JobState = Literal["waiting", "ready", "leased", "done", "dead", "discarded"]
+
+
+class View(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+# ---- capture
+
+
+class MessageIn(BaseModel):
+    """One message to append. `occurred_at` without a zone is an error; without a value it is the time of acceptance."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    role: str = "user"
+    content: str
+    name: str | None = None
+    occurred_at: datetime | None = None
+    metadata: dict[str, Any] | None = None
+    tokens: int | None = None
+    model: str | None = None
+    key: str | None = None
+    """Idempotency key of this message; a batch's key gives each item `<key>/<index>`."""
+    evidence: bool = True
+    """False for compaction summaries and recalled context: kept, searchable by hand, never extracted from."""
+
+
+class Receipt(View):
+    """Where one message is. `state` is the furthest of accepted → searchable → embedded → remembered, or skipped/failed."""
+
+    event_id: str
+    thread: str
+    seq: int
+    state: Literal["accepted", "searchable", "embedded", "remembered", "skipped", "failed", "erased"]
+    reason: str | None = None
+    """Why it is not remembered yet, or never will be."""
+    next_try_at: datetime | None = None
+    episode_id: str | None = None
+    summary: StageState | None = None
+    facts: StageState | None = None
+    recorded_at: datetime
+    outcome: Literal["stored", "replayed"] | None = None
+    """Only in the answer to an append."""
+
+
+class AppendResult(View):
+    """Receipts in the order of the batch. `replayed` is true when every item had been accepted before."""
+
+    thread: str
+    receipts: list[Receipt]
+    replayed: bool
+
+
+class Message(View):
+    event_id: str
+    seq: int
+    role: str
+    name: str | None
+    content: str | None
+    """None once the message has been erased."""
+    occurred_at: datetime
+    recorded_at: datetime
+    metadata: dict[str, Any]
+    tokens: int
+    model: str | None
+    evidence: bool
+
+
+class Thread(View):
+    id: str
+    subject: str
+    created_at: datetime
+    last_message_at: datetime | None
+    messages: int
+    """How many messages were appended (seq of the last one)."""
+    captured: int
+    """How many of them lie in an episode."""
+    summary: str | None
+    window_due_at: datetime | None
+    """When the next episode opens if nothing more is said; None where no timer is armed."""
+    settings: dict[str, Any]
+
+
+class EndResult(View):
+    episode_queued: bool
+    reason: str
+
+
+class ContextBlock(View):
+    """Prompt-ready memory: `text` is what to put into a prompt; the parts it was made of stand beside it."""
+
+    text: str
+    tokens: int
+    recent: list[Message]
+    summary: str | None
+    results: list[RecallResult]
+
+
+# ---- memory
+
+
+class Episode(View):
+    id: str
+    thread: str
+    subject: str
+    start_seq: int
+    end_seq: int
+    opened_at: datetime
+    opened_because: str
+    archived: bool
+    """True once a later episode of the thread exists."""
+    summary: str | None
+    learnings: list[str]
+    stages: dict[str, Stage]
+    """Keys `summary` and `facts`."""
+
+
+class Stage(View):
+    state: StageState
+    attempts: int = 0
+    error: str | None = None
+    next_try_at: datetime | None = None
+    reason: str | None = None
+    job_id: str | None = None
+    completed_at: datetime | None = None
+
+
+class Fact(View):
+    id: str
+    subject: str
+    """Whose memory it is in (the scope)."""
+    entity: str
+    """What the statement is about (the grammatical subject)."""
+    predicate: str
+    object: str
+    text: str
+    """The whole statement as a sentence."""
+    quote: str | None
+    confidence: float
+    valid_from: datetime | None
+    valid_until: datetime | None
+    said_at: datetime
+    recorded_at: datetime
+    retired_at: datetime | None
+    retired_because: str | None
+    superseded_by: str | None
+    pinned: bool
+    unsettled: bool
+    """A contradiction with another statement has not been judged yet."""
+    live: bool
+    """Believed, and valid at the time asked about."""
+    source: Literal["window", "hand"]
+    episode_id: str | None
+    event_ids: list[str]
+
+
+class Entity(View):
+    id: str
+    name: str
+    type: str
+    aliases: list[str]
+    facts: int
+
+
+class RecallResult(View):
+    """One hit. `score` is comparable within one answer; `signals` say how it came about (with `explain`)."""
+
+    kind: Literal["turn", "fact", "episode"]
+    id: str
+    """The id of the event, fact or episode."""
+    text: str
+    score: float
+    subject: str
+    thread: str | None
+    seq: int | None
+    speaker: str | None
+    occurred_at: datetime | None
+    quote: str | None = None
+    unsettled: bool = False
+    event_ids: list[str] = Field(default_factory=list)
+    signals: dict[str, float] | None = None
+
+
+class HeldBack(View):
+    """Something that matched and was left out, with the reason."""
+
+    id: str
+    text: str
+    reason: Literal["below_confidence_floor", "not_yet_valid", "no_longer_valid", "retired", "not_yet_known", "over_budget"]
+
+
+class RecallAnswer(View):
+    query: str
+    results: list[RecallResult]
+    held_back: list[HeldBack] | None
+    """None unless asked for."""
+    text: str
+    """A prompt-ready block with dates and sources, within the token budget."""
+    tokens: int
+    lexical_only: bool
+    """True where vectors could not be used; `note` says why."""
+    note: str | None = None
+
+
+# ---- operate
+
+
+class Job(View):
+    id: str
+    kind: str
+    key: str
+    project: str
+    subject: str | None
+    state: JobState
+    due_at: datetime | None
+    attempts: int
+    crashes: int
+    error: str | None
+    error_class: str | None
+    input: str
+    """What the job works on, e.g. an episode id or a thread."""
+    lease_owner: str | None
+    lease_until: datetime | None
+    fence: int
+    created_at: datetime
+    finished_at: datetime | None
+    history: list[dict[str, Any]]
+    """Earlier failures, oldest first: at, class, error."""
+
+
+class StageTiming(View):
+    stage: str
+    completed: int
+    p50_s: float | None
+    p95_s: float | None
+
+
+class StuckItem(View):
+    id: str
+    subject: str | None
+    stage: str
+    attempts: int
+    error: str | None
+    since: datetime
+
+
+class Periodic(View):
+    name: str
+    every_s: float
+    last_start_at: datetime | None
+    last_success_at: datetime | None
+    last_error: str | None
+    next_due_at: datetime | None
+    rows_repaired: int
+    degraded: bool
+
+
+class Worker(View):
+    id: str
+    slots: int
+    running: int
+    last_seen_at: datetime
+    leases: list[str]
+
+
+class Provider(View):
+    name: str
+    circuit: Literal["closed", "open", "limited"]
+    reason: str | None
+    since: datetime | None
+    next_probe_at: datetime | None
+    permits: int
+    in_flight: int
+    waiting: int
+
+
+class Check(View):
+    """One of the three thresholds of `status --check`."""
+
+    name: Literal["due_work_old", "episode_failures", "fact_failures"]
+    ok: bool
+    value: float
+    threshold: float
+    message: str
+
+
+class Status(View):
+    version: str
+    store: dict[str, Any]
+    """path, library version, journal mode, size_bytes, degraded (with the reason)."""
+    messages: int
+    episodes: int
+    facts: int
+    backlog_due: int
+    backlog_armed: int
+    oldest_due_s: float | None
+    stages: dict[str, int]
+    """`<summary>/<facts>` → number of episodes."""
+    stuck: list[StuckItem]
+    given_up: list[StuckItem]
+    """Newest first, errors cut to 120 characters."""
+    timings: list[StageTiming]
+    workers: list[Worker]
+    periodic: list[Periodic]
+    providers: list[Provider]
+    checks: list[Check]
+    model: str
+    """`none (deterministic extraction)` or `vendor:name`."""
+    embedder: str
+    refused_finishes: int
+    asked_again: int
+    lanes: list[dict[str, Any]]
+    """Lanes with due work: project, subject, ready, running, oldest_due_s."""
+
+
+class Project(View):
+    id: str
+    name: str
+    created_at: datetime
+    settings: dict[str, Any]
+    messages: int
+    facts: int
+
+
+class ReprocessPlan(View):
+    """What a reprocess did or (with `dry_run`) would do."""
+
+    windows: int
+    calls: int
+    """Paid questions; 0 unless `fresh`."""
+    estimated_usd: float | None
+    scheduled: int
+    dry_run: bool
+
+
+class ErasePlan(View):
+    """What an erase did or (with `dry_run`) would do: rows per kind, and the residue found afterwards (0 is proof)."""
+
+    scope: str
+    rows: dict[str, int]
+    residue: int | None
+    dry_run: bool
+
+
+class Change(View):
+    seq: int
+    kind: str
+    subject: str | None
+    thread: str | None
+    ref: str
+    at: datetime
+    data: dict[str, Any]
+
+
+class ChangePage(View):
+    changes: list[Change]
+    next_after: int
+    """Acknowledge up to here once the changes have been worked."""
+    head: int
+
+
+class Why(View):
+    """Where a thing comes from: the events it rests on, the question that was asked, and what came of it."""
+
+    id: str
+    kind: str
+    text: str
+    events: list[Message]
+    steps: list[dict[str, Any]]
+
+
+class Page(View, Generic[T]):
+    items: list[T]
+    next_cursor: str | None = None
+
+
+class KeyCreated(View):
+    id: str
+    name: str
+    project: str
+    token: str
+    """Shown once; only its hash is stored."""
+
+
+class UsageRow(View):
+    day: str
+    project: str
+    stage: str
+    model: str
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    usd: float
+
+
+class ImportReport(View):
+    """What an import did. `lines` = stored + replayed + passed_by + unreadable."""
+
+    path: str
+    threads: int
+    lines: int
+    stored: int
+    replayed: int
+    passed_by: dict[str, int]
+    unreadable: list[str]
+
+
+for _model in (ContextBlock, Episode):
+    _model.model_rebuild()

@@ -1,0 +1,147 @@
+"""Putting the parts together: the only place that picks implementations."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import secrets
+import socket
+from pathlib import Path
+
+from everkept.api.base import Parts
+from everkept.api.local import LocalService
+from everkept.api.operating import token_hash
+from everkept.config import Settings, make_home
+from everkept.derive.kinds import job_kinds, periodic_tasks
+from everkept.derive.tools import Tools
+from everkept.domain.jobs import Uses
+from everkept.errors import ConfigInvalid, EverkeptError, NotFound
+from everkept.models.embedders import from_setting as embedder_from_setting
+from everkept.models.journaled import JournaledModel
+from everkept.models.language import from_env
+from everkept.models.word_vectors import WordllamaVectors
+from everkept.ports.clock import Clock, SystemClock
+from everkept.ports.faults import Faults, NoFaults
+from everkept.ports.models import LanguageModel
+from everkept.recall.rank import Weights
+from everkept.recall.search import Searcher
+from everkept.store.journal import StoreJournal
+from everkept.store.projects import ProjectRow, ensure_project, find_key, find_project, list_projects
+from everkept.store.store import Store
+from everkept.work.maintenance import Maintenance
+from everkept.work.runner import Runner
+from everkept.work.worker import Worker
+
+DEFAULT_PROJECT = "default"
+NO_MODEL = "none (deterministic extraction)"
+
+
+class Application:
+    """The parts of one process; `api.service.Application`."""
+
+    def __init__(self, parts: Parts, worker: Worker | None) -> None:
+        self.parts = parts
+        self.worker = worker
+        self._projects: dict[str, ProjectRow] = {}
+        self._closed = False
+
+    @property
+    def settings(self) -> Settings:
+        return self.parts.settings
+
+    async def service(self, project: str = DEFAULT_PROJECT) -> LocalService:
+        row = self._projects.get(project)
+        if row is None:
+            row = await self.parts.store.read(find_project, project)
+        if row is None:
+            known = [p.name for p in await self.parts.store.read(list_projects)]
+            raise NotFound(f"there is no project {project!r}; there are: {', '.join(known)}", project=project, known=known)
+        return LocalService(self.parts, row)
+
+    async def authenticate(self, token: str) -> str | None:
+        admin = self.settings.secrets.admin_key
+        if admin is not None and secrets.compare_digest(admin.encode(), token.encode()):
+            return DEFAULT_PROJECT
+        return await self.parts.store.read(find_key, token_hash(token))
+
+    async def ready(self) -> dict[str, str]:
+        faults: dict[str, str] = {}
+        if self._closed:
+            faults["draining"] = "this process is shutting down"
+            return faults
+        try:
+            await self.parts.store.write(_probe)
+        except EverkeptError as error:
+            faults["store"] = str(error)
+        return faults
+
+    async def close(self, *, drain_s: float = 5.0) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self.worker is not None:
+            await asyncio.to_thread(self.worker.stop, drain_s)
+        await asyncio.to_thread(self.parts.store.close)
+
+
+def _probe(conn: object) -> None:
+    """A write transaction that changes nothing: the writer, its lock and the disk answer."""
+
+
+async def open_application(
+    settings: Settings, *, worker: bool = True, clock: Clock | None = None, faults: Faults | None = None,
+    model: LanguageModel | None = None,
+) -> Application:  # fmt: skip
+    """Open the store (made or upgraded as needed) and start a worker. Raises StoreNotSupported, StoreFull, ConfigInvalid.
+
+    `model` takes the place of the one that the settings name.
+    """
+    make_home(settings)
+    clock = clock or SystemClock()
+    faults = faults or NoFaults()
+    store = Store(database_path(settings), clock=clock, faults=faults)
+    language = model or from_env(settings.model, os.environ)
+    tools = Tools(
+        model=None if language is None else JournaledModel(language, StoreJournal(store, settings), faults, asks_max=settings.models.asks_max),
+        words=WordllamaVectors(), embedder=embedder_from_setting(settings.embedder, os.environ),
+    )  # fmt: skip
+    await asyncio.to_thread(store.open)
+    await store.write(ensure_project, DEFAULT_PROJECT, secrets.token_bytes(32))
+    weights = Weights(**{f.name: getattr(settings.recall, f"weight_{f.name}") for f in dataclasses.fields(Weights)})
+    searcher = Searcher(
+        tools.words, weights, lexical=settings.recall.candidates_lexical, dense=settings.recall.candidates_dense
+    )
+    parts = Parts(
+        store=store, settings=settings, clock=clock, tools=tools, searcher=lambda: searcher,
+        model_name=NO_MODEL if language is None else language.name,
+    )  # fmt: skip
+    runner = make_runner(parts, faults) if worker else None
+    application = Application(parts, None if runner is None else Worker(
+        runner, heartbeat_s=settings.work.heartbeat_s, embedder_label=tools.embedder_label))  # fmt: skip
+    if application.worker is not None:
+        application.worker.start()
+    return application
+
+
+def make_runner(parts: Parts, faults: Faults) -> Runner:
+    """A runner over the parts; its threads are made by `Worker`, simulations step it themselves."""
+    tools = parts.tools
+    pools: dict[Uses, str | None] = {
+        "local": None,
+        "model": None if tools.model is None else tools.model.model.pool,
+        "embedder": None if tools.embedder is None or tools.embedder.pool == "local" else tools.embedder.pool,
+    }
+    owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+    maintenance = Maintenance(parts.store, periodic_tasks(parts.settings), parts.clock)
+    return Runner(
+        parts.store, job_kinds(parts.settings), parts.settings, tools, owner=owner, clock=parts.clock, faults=faults, pools=pools, maintenance=maintenance
+    )
+
+
+def database_path(settings: Settings) -> Path:
+    """The file of `database_url`. Raises ConfigInvalid for another database than SQLite."""
+    prefix = "sqlite:///"
+    if not settings.database_url.startswith(prefix):
+        raise ConfigInvalid("database_url must start with sqlite:///; PostgreSQL is not supported yet", field="database_url")
+    return Path(settings.database_url[len(prefix) :])

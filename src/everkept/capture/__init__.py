@@ -1,0 +1,1 @@
+"""Ways in: messages as they are given, checked and made ready for the journal."""

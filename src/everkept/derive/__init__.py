@@ -1,0 +1,1 @@
+"""What is made of events: one file per job, and the pure work that the jobs share."""

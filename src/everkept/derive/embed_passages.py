@@ -1,0 +1,101 @@
+"""Give a project's passages their vectors, a batch at a time, and the turns before them the words of their follower.
+
+Safe to repeat: a vector is one row per passage and model, and a paid embedding is kept by the hash of its text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from everkept.derive.tools import Tools
+from everkept.domain.ids import ProjectId
+from everkept.domain.jobs import Done, JobPolicy, Outcome, Snooze
+from everkept.domain.text import stem
+from everkept.models.pooling import Pooling, content_words, int8_bytes, names_of
+from everkept.ports.embedder import Embedder, WordVectors
+from everkept.store.connection import Connection
+from everkept.store.embeddings import find_embeddings, keep_embeddings
+from everkept.store.search import (
+    NewVectors,
+    Pending,
+    add_following,
+    corpus_size,
+    document_frequencies,
+    mark_embedded,
+    pending_embeddings,
+    write_vectors,
+)
+from everkept.work.job import Finished, JobContext, JobKind
+
+
+async def run(_args: Mapping[str, object], ctx: JobContext) -> Outcome | Finished:
+    tools: Tools = ctx.tools
+    project = ProjectId(ctx.lease.project)
+    limit = ctx.settings.models.embedding_batch_max
+    pending = await ctx.read(pending_embeddings, project, limit)
+    if not pending:
+        return Done()
+    made: dict[str, list[NewVectors]] = {}
+    if tools.words is not None:
+        made[tools.words.name] = await _static(ctx, tools.words, pending)
+    if tools.embedder is not None:
+        made[tools.embedder.name] = await _neural(ctx, tools.embedder, project, pending)
+    ids = [p.id for p in pending]
+    return await ctx.finish(_write, project, ids, made, tools.embedder_label, len(pending) == limit)
+
+
+async def _static(ctx: JobContext, words: WordVectors, pending: Sequence[Pending]) -> list[NewVectors]:
+    stems = {stem(w) for p in pending for text in [p.text or "", *(b for _, b in p.before)] for w in content_words(text)}
+    passages, frequencies = await ctx.read(_frequencies, sorted(stems))
+    names = names_of(speaker for p in pending for speaker in [p.speaker, *(s for s, _ in p.before)])
+    pooling = Pooling(words, passages=passages, frequencies=frequencies, names=names)
+    return await asyncio.to_thread(
+        lambda: [NewVectors(p.id, *pooling.passage(p.text, [b for _, b in p.before])) for p in pending if p.text is not None]
+    )
+
+
+def _frequencies(conn: Connection, stems: Sequence[str]) -> tuple[int, dict[str, int]]:
+    return corpus_size(conn).passages, document_frequencies(conn, stems)
+
+
+async def _neural(ctx: JobContext, embedder: Embedder, project: int, pending: Sequence[Pending]) -> list[NewVectors]:
+    """The turn's own text, and the turn with the one before it, each embedded once for its text."""
+    own = {p.id: p.text for p in pending if p.text}
+    around = {p.id: "\n".join([*(f"{s}: {b}" for s, b in p.before[-1:]), f"{p.speaker}: {p.text}"]) for p in pending if p.text}
+    texts = list(dict.fromkeys([*own.values(), *around.values()]))
+    hashes = {text: hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts}
+    known = await ctx.read(find_embeddings, project, embedder.name, embedder.dim, list(hashes.values()))
+    missing = [text for text in texts if hashes[text] not in known]
+    batch = ctx.settings.models.embedding_batch_max
+    for at in range(0, len(missing), batch):
+        some = missing[at : at + batch]
+        async with asyncio.timeout(ctx.settings.models.embedding_timeout_s):
+            vectors = await embedder.embed_passages(some)
+        ctx.heard()
+        new = {hashes[text]: vector.astype(np.float32).tobytes() for text, vector in zip(some, vectors, strict=True)}
+        await ctx.store.write(keep_embeddings, project, embedder.name, embedder.dim, new)
+        known |= new
+    return [NewVectors(id_, _packed(known, hashes, own[id_]), _packed(known, hashes, around[id_])) for id_ in own]
+
+
+def _packed(known: Mapping[bytes, bytes], hashes: Mapping[str, bytes], text: str) -> bytes:
+    return int8_bytes(np.frombuffer(known[hashes[text]], np.float32))
+
+
+def _write(
+    conn: Connection, project: ProjectId, ids: Sequence[int], made: Mapping[str, Sequence[NewVectors]], label: str, more: bool
+) -> Outcome:
+    for model, vectors in made.items():
+        write_vectors(conn, project, model, vectors)
+    mark_embedded(conn, project, ids, label)
+    add_following(conn, ids)
+    return Snooze(conn.now(), "more passages to embed") if more else Done()
+
+
+KIND = JobKind(
+    name="embed_passages", policy=JobPolicy(attempts_max=10, timeout_s=300, estimate_s=0.2), read_args=lambda a: a, run=run
+)

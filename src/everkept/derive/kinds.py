@@ -1,0 +1,80 @@
+"""Every kind of job there is, and every backstop. To add a job: one file here, one line in each list that it needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from everkept.config import Settings
+from everkept.derive import (
+    embed_passages,
+    erase_scope,
+    extract_facts,
+    fold_summary,
+    judge_conflicts,
+    open_window,
+    summarise_episode,
+)
+from everkept.store.changes import prune_changes
+from everkept.store.connection import Connection
+from everkept.store.facts import sweep_conflicts
+from everkept.store.jobs import expire_leases, prune_jobs
+from everkept.store.streams import sweep_unembedded
+from everkept.store.windows import EXTRACT, SUMMARISE, sweep_abandoned, sweep_windows
+from everkept.work.job import JobKind
+from everkept.work.maintenance import PeriodicTask
+
+KINDS: dict[str, JobKind[Any]] = {
+    module.KIND.name: module.KIND
+    for module in (open_window, summarise_episode, extract_facts, judge_conflicts, fold_summary, embed_passages, erase_scope)
+}
+
+
+def job_kinds(settings: Settings) -> dict[str, JobKind[Any]]:
+    """The kinds with the retries that the settings allow."""
+    retries = {SUMMARISE: settings.work.summary_retries_max, EXTRACT: settings.work.fact_retries_max}
+    return {
+        name: replace(kind, policy=replace(kind.policy, attempts_max=1 + retries[name])) if name in retries else kind
+        for name, kind in KINDS.items()
+    }
+
+
+PRUNE_S = 3600.0
+
+
+def periodic_tasks(settings: Settings) -> list[PeriodicTask]:
+    """The backstops. Each looks past where its last chunk ended, so nothing that cannot be served hides what can (B07)."""
+    work = settings.work
+
+    def expire(conn: Connection, _after: int, limit: int) -> tuple[int, int]:
+        gone = expire_leases(conn, work.crashes_max, limit)
+        return len(gone), 1 if len(gone) == limit else 0
+
+    def windows(kind: str) -> Any:
+        def chunk(conn: Connection, after: int, limit: int) -> tuple[int, int]:
+            repaired, go_on = sweep_windows(conn, kind, after, limit)
+            return len(repaired), go_on
+
+        return chunk
+
+    def abandoned(conn: Connection, after: int, limit: int) -> tuple[int, int]:
+        repaired, go_on = sweep_abandoned(conn, settings, after, limit)
+        return len(repaired), go_on
+
+    def conflicts(conn: Connection, after: int, limit: int) -> tuple[int, int]:
+        repaired, go_on = sweep_conflicts(conn, after, limit)
+        return len(repaired), go_on
+
+    def prune(conn: Connection, _after: int, limit: int) -> tuple[int, int]:
+        gone = prune_jobs(conn, work.job_retention_s, limit) + prune_changes(conn, settings.store.changes_retention_s, limit)
+        return gone, 1 if gone >= limit else 0
+
+    return [
+        PeriodicTask(name="expire_leases", every_s=work.tick_s, chunk=expire),
+        PeriodicTask(name="sweep_summaries", every_s=work.episode_sweep_s, chunk=windows(SUMMARISE)),
+        PeriodicTask(name="sweep_facts", every_s=work.fact_sweep_s, chunk=windows(EXTRACT)),
+        PeriodicTask(name="sweep_abandoned", every_s=work.abandoned_sweep_s, chunk=abandoned),
+        PeriodicTask(name="sweep_conflicts", every_s=work.fact_sweep_s, chunk=conflicts),
+        PeriodicTask(name="sweep_unembedded", every_s=work.fact_sweep_s, chunk=sweep_unembedded),
+        PeriodicTask(name="prune", every_s=PRUNE_S, chunk=prune, expected=True),
+    ]

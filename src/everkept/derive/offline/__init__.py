@@ -1,0 +1,1 @@
+"""What is derived where no model is: only what can be quoted, and no pretence of more."""

@@ -1,0 +1,91 @@
+"""What the jobs work with besides the store."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from everkept.domain.facts import FactDraft
+from everkept.domain.passage import Analysed, analyse
+from everkept.domain.predicates import normalise_predicate
+from everkept.domain.transcript import Turn, slices
+from everkept.models.journaled import JournaledModel
+from everkept.ports.embedder import Embedder, WordVectors
+from everkept.store.connection import Connection
+from everkept.store.streams import EVIDENCE, list_events
+from everkept.store.windows import WindowRow, find_window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """`model` None: the deterministic extractor and summariser do the work. `embedder` None: static vectors only."""
+
+    model: JournaledModel | None
+    words: WordVectors | None
+    embedder: Embedder | None
+
+    @property
+    def embedder_label(self) -> str:
+        """Names the vectors that a passage has when it is fully embedded."""
+        names = [e.name for e in (self.words, self.embedder) if e is not None]
+        return "+".join(names) or "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceArgs:
+    """One slice of one window; `fresh` leaves out journaled replies up to that ask."""
+
+    window: int
+    slice: int = 0
+    fresh: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowTurns:
+    window: WindowRow
+    turns: Sequence[Turn]
+    """Of the slice."""
+    names: dict[str, str]
+    """Role → whose words they are, where a turn carries no name."""
+
+
+def read_slice(conn: Connection, args: SliceArgs, tokens_max: int) -> WindowTurns | None:
+    """The turns of one slice, or None where the window was erased or is not to be worked."""
+    window = find_window(conn, args.window)
+    if window is None or window.skipped_because is not None:
+        return None
+    turns = window_turns(conn, window)
+    if window.slices > 1:
+        turns = _part(turns, args.slice, window.slices, tokens_max)
+    return WindowTurns(window=window, turns=turns, names={"user": window.subject_name})
+
+
+def window_turns(conn: Connection, window: WindowRow) -> list[Turn]:
+    """The events of a window that were not erased; `evidence` says what an extractor may see."""
+    events = list_events(conn, window.stream, window.start_seq, window.end_seq)
+    return [
+        Turn(stream=e.stream, seq=e.seq, role=e.role, name=e.name, content=e.content, occurred_at_us=e.occurred_at,
+             zone_min=e.zone_min, evidence=e.evidence == EVIDENCE, tokens=e.tokens)
+        for e in events if e.content is not None
+    ]  # fmt: skip
+
+
+def _part(turns: Sequence[Turn], part: int, parts: int, tokens_max: int) -> list[Turn]:
+    """Piece `part` of `parts`; should there be more pieces than that, the last one holds the rest."""
+    pieces = slices(turns, tokens_max)
+    if part == parts - 1:
+        return [turn for piece in pieces[part:] for turn in piece]
+    return list(pieces[part]) if part < len(pieces) else []
+
+
+def pieces_hash(*parts: object) -> str:
+    return hashlib.blake2b(repr(parts).encode(), digest_size=8).hexdigest()
+
+
+def analyse_fact(draft: FactDraft, said_at_us: int) -> Analysed:
+    """A fact as the index wants it: its sentence and the common word for its predicate ("moved to" → "lives in").
+
+    The quote is left out: it is found as the turn it comes from.
+    """
+    return analyse(f"{draft.text} {normalise_predicate(draft.predicate)}", speaker=draft.entity, occurred_at_us=said_at_us)

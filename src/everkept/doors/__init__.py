@@ -1,0 +1,1 @@
+"""What the outside calls: each door uses `api` only, and none uses another."""

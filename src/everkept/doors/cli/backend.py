@@ -1,0 +1,186 @@
+"""Finding the memory: `EVERKEPT_URL`, else the server that runs here on the same home, else the store itself.
+
+The only module of the CLI that touches bootstrap and the remote service; both are imported when they are needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
+
+from everkept import config
+from everkept.doors.cli.screen import say
+from everkept.errors import EverkeptError, ExtraMissing
+
+if TYPE_CHECKING:
+    from everkept.api.service import Application, Service
+
+PROBE_S = 1.0
+"""How long a server on this machine may take to say that it is alive before it counts as not running."""
+ANSWER_S = 10.0
+"""How long it may then take to say which store it serves."""
+BODY_MAX_BYTES = 4096
+
+
+class Opener(Protocol):
+    """Opens the memory of a project. `worker`: where the store is opened here, due work is worked meanwhile."""
+
+    def __call__(self, project: str, *, worker: bool) -> AbstractAsyncContextManager[Service]: ...
+
+
+_opener: ContextVar[Opener | None] = ContextVar("opener", default=None)
+
+
+@contextmanager
+def opened_by(opener: Opener | None) -> Iterator[None]:
+    """Within, commands use this opener instead of looking for the memory."""
+    token = _opener.set(opener)
+    try:
+        yield
+    finally:
+        _opener.reset(token)
+
+
+def memory(project: str, *, worker: bool = False) -> AbstractAsyncContextManager[Service]:
+    """The use cases in `project`, wherever the memory is found. Raises NotFound, Unavailable, ConfigInvalid."""
+    opener = _opener.get()
+    return opener(project, worker=worker) if opener else _find(project, worker=worker)
+
+
+@asynccontextmanager
+async def _find(project: str, *, worker: bool) -> AsyncIterator[Service]:
+    settings = config.load()
+    if settings.url:
+        say(f"using the server at {settings.url}")
+        async with _remote(settings.url, settings, project) as service:
+            yield service
+        return
+    url = local_url(*settings.server.address)
+    if _alive(url) and await _serves_this_home(url, settings, project):
+        say(f"using the server at {url}")
+        async with _remote(url, settings, project) as service:
+            yield service
+        return
+    say(f"using the store in {settings.home} (no server is running)")
+    async with application(settings, worker=worker) as opened:
+        yield await opened.service(project)
+
+
+@asynccontextmanager
+async def application(
+    settings: config.Settings, *, worker: bool, log_least: str = "error"
+) -> AsyncIterator[Application]:
+    """The store of these settings, opened in this process and closed at the end.
+
+    A command shows its own result, so that of the log only errors are worth a line; a process that stays shows all.
+    """
+    from everkept.bootstrap import open_application
+    from everkept.doors.cli.logs import write_logs
+
+    write_logs(settings, least=log_least)
+    opened = await open_application(settings, worker=worker)
+    try:
+        yield opened
+    finally:
+        await opened.close(drain_s=settings.work.drain_s)
+
+
+async def serve_http(settings: config.Settings, *, worker: bool) -> None:
+    """Open the store and serve it until a signal ends it; the server closes it.
+
+    Raises ExtraMissing where the extra `server` is not installed.
+    """
+    try:
+        from everkept.doors.http import server
+    except ModuleNotFoundError as error:
+        raise ExtraMissing(
+            f"serving needs {error.name}, which is not installed: pip install 'everkept[server]'", module=error.name
+        ) from error
+    from everkept.bootstrap import open_application
+    from everkept.doors.cli.logs import write_logs
+
+    write_logs(settings)
+    await server.run(settings, await open_application(settings, worker=worker))
+
+
+@asynccontextmanager
+async def _remote(url: str, settings: config.Settings, project: str) -> AsyncIterator[Service]:
+    from everkept.doors.python.remote import RemoteService
+
+    service = RemoteService(url, api_key=settings.secrets.api_key, project=project)
+    try:
+        yield service
+    finally:
+        await service.close()
+
+
+def local_url(host: str, port: int) -> str:
+    """Where a server that listens on this address is reached from this machine."""
+    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
+
+
+def _alive(url: str) -> bool:
+    """Whether an Everkept answers there, within moments. Nothing listening is the usual case, and costs nothing."""
+    place = urlsplit(url)
+    assert place.hostname is not None
+    assert place.port is not None
+    try:
+        with socket.create_connection((place.hostname, place.port), timeout=PROBE_S):
+            pass
+        return _answers_alive(place.hostname, place.port)
+    except (OSError, ValueError):
+        return False
+
+
+def _answers_alive(host: str, port: int) -> bool:
+    """Raises OSError or ValueError where something else answers, or nothing does."""
+    from http.client import HTTPConnection, HTTPException  # loaded only where somebody listens
+
+    connection = HTTPConnection(host, port, timeout=PROBE_S)
+    try:
+        connection.request("GET", "/healthz")
+        answer = json.loads(connection.getresponse().read(BODY_MAX_BYTES))
+        return isinstance(answer, dict) and answer.get("alive") is True
+    except HTTPException as error:
+        raise ValueError("not HTTP") from error
+    finally:
+        connection.close()
+
+
+async def _serves_this_home(url: str, settings: config.Settings, project: str) -> bool:
+    """Whether the server there has the store that these settings mean; where it has not, says so."""
+    try:
+        async with asyncio.timeout(ANSWER_S), _remote(url, settings, project) as service:
+            theirs = (await service.status()).store.get("path")
+    except TimeoutError:
+        say(f"the server at {url} does not answer; it is not used")
+        return False
+    except EverkeptError as error:
+        say(f"the server at {url} is not used: {error.message}")
+        return False
+    if theirs is not None and same_place(str(theirs), store_path(settings)):
+        return True
+    say(f"the server at {url} serves another store ({theirs}); it is not used")
+    return False
+
+
+def store_path(settings: config.Settings) -> str:
+    """Where the store of these settings is: a file's path, or the URL of a database without its password."""
+    url = settings.database_url
+    if not url.startswith("sqlite"):
+        return next(str(row.value) for row in settings.explain() if row.key == "database_url")
+    return url.partition(":///")[2].partition("?")[0]
+
+
+def same_place(one: str, other: str) -> bool:
+    if "://" in one or "://" in other:
+        return one == other
+    return Path(one).resolve() == Path(other).resolve()

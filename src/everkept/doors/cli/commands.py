@@ -1,0 +1,81 @@
+"""Every command of the CLI: its name, panel, one line of help, and where its code is.
+
+Only this table is read to show `--help`; the module of a command is imported when the command runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cyclopts import App, Group
+
+HERE = "everkept.doors.cli"
+
+SUMMARY = "Durable memory for AI agents: nothing lost, nothing twice, nothing hidden."
+EPILOGUE = (
+    "Data goes to stdout, everything else to stderr; `--json` gives the shapes of HTTP. Exit codes: 0 done (an empty "
+    "result too), 1 failed, 2 usage, 3 could not look, 4 not found or conflict, 5 needs attention, 130 interrupted."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    name: str
+    place: str
+    """`module:attribute`, in this package."""
+    help: str
+    has_commands: bool = False
+
+
+PANELS: dict[str, tuple[Command, ...]] = {
+    "Use": (
+        Command("add", "memory:add", "Append what was said to a thread."),
+        Command("recall", "memory:recall", "Search what was said, stated and summarised."),
+        Command("remember", "facts:remember", "State a durable fact by hand."),
+        Command("facts", "facts:facts", "List facts with their quotes and how long they hold."),
+        Command("episodes", "history:episodes", "List episodes: summaries of stretches of conversation."),
+        Command("threads", "history:threads", "List conversations; show, end or set one.", has_commands=True),
+        Command("forget", "facts:forget", "Retire one fact; can be undone."),
+        Command("erase", "removal:erase", "Destroy something and all that rests on it, for good."),
+        Command("export", "removal:export", "Write all that is kept about a subject."),
+        Command("import", "importing:import_file", "Take in a chat export (JSONL or LoCoMo-shaped JSON)."),
+        Command("why", "memory:why", "Show where a memory comes from."),
+    ),
+    "Operate": (
+        Command("serve", "processes:serve", "Serve HTTP, with a worker inside."),
+        Command("worker", "processes:worker", "Work jobs until stopped, or until idle."),
+        Command("status", "status:status", "Show health, backlog and what needs attention."),
+        Command("jobs", "jobs:jobs", "List background work; retry, discard or release it.", has_commands=True),
+        Command("reprocess", "removal:reprocess", "Derive memory again from events and kept replies."),
+        Command("projects", "projects:projects", "List, create and set up projects.", has_commands=True),
+        Command("keys", "projects:keys", "List, create and revoke API keys.", has_commands=True),
+        Command("config", "settings:config", "Print each setting and where its value comes from."),
+    ),
+    "Prove": (
+        Command("demo", "demo:demo", "Show what Everkept does, offline, in a throw-away store."),
+    ),
+}  # fmt: skip
+
+
+def build_app() -> App:
+    """The whole command line; nothing of it is loaded before it is called."""
+    flags = Group("Flags", sort_key=len(PANELS))
+    app = App(
+        name="everkept", help=SUMMARY, help_epilogue=EPILOGUE, version=installed_version, help_format="plaintext",
+        group_commands=flags, suppress_keyboard_interrupt=False,
+    )  # fmt: skip
+    for place, (panel, commands) in enumerate(PANELS.items()):
+        group = Group(panel, sort_key=place)
+        for order, command in enumerate(commands):
+            # A group of commands brings its own settings; only a plain function takes them from here.
+            plain = {} if command.has_commands else {"help_epilogue": ""}
+            app.command(
+                f"{HERE}.{command.place}", command.name, help=command.help, group=group, sort_key=order, **plain
+            )
+    return app
+
+
+def installed_version() -> str:
+    from importlib.metadata import version  # read only for `--version`: it costs 20 ms
+
+    return version("everkept")

@@ -1,0 +1,49 @@
+"""Where the log goes when a command opens the store itself: to stderr, as the settings say."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from everkept.config import Settings
+
+
+def write_logs(settings: Settings, *, least: str = "debug") -> None:
+    """Set up the log of this process: level and format of the settings, and nothing below `least`."""
+    import structlog
+
+    levels = logging.getLevelNamesMapping()
+    level = max(levels[settings.log.level.upper()], levels[least.upper()])
+    last = _on_console() if _wants_console(settings.log.format) else _as_json()
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *last,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+def _wants_console(log_format: str) -> bool:
+    return log_format == "console" or (log_format == "auto" and sys.stderr.isatty())
+
+
+def _on_console() -> tuple[Any, ...]:
+    """Lines for people. Tracebacks are plain: the ones that show variables would show what people have said."""
+    from structlog.dev import ConsoleRenderer, plain_traceback
+
+    colours = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+    return (ConsoleRenderer(colors=colours, exception_formatter=plain_traceback),)
+
+
+def _as_json() -> tuple[Any, ...]:
+    from structlog.processors import ExceptionRenderer, JSONRenderer
+    from structlog.tracebacks import ExceptionDictTransformer
+
+    return (ExceptionRenderer(ExceptionDictTransformer(show_locals=False)), JSONRenderer())

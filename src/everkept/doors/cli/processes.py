@@ -1,0 +1,93 @@
+"""`serve` and `worker`: the commands that stay."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from everkept import config
+from everkept.doors.cli import backend
+from everkept.doors.cli.options import DEFAULT_PROJECT, Json, Switch
+from everkept.doors.cli.screen import emit, say
+from everkept.doors.cli.wording import count
+from everkept.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from everkept.api.service import Service
+
+IDLE_LOOK_S = 0.25
+
+
+async def serve(
+    *,
+    bind: Annotated[str | None, Parameter(help="Address and port, instead of the setting server.bind.")] = None,
+    worker: Annotated[bool, Parameter(help="Whether this process works jobs, too.")] = True,
+) -> None:
+    """Serve HTTP, with a worker inside; SIGTERM drains and ends it."""
+    settings = config.load(_environment(bind))
+    await backend.serve_http(settings, worker=worker)
+
+
+def _environment(bind: str | None) -> dict[str, str]:
+    environment = dict(os.environ)
+    if bind is not None:
+        environment.pop("EVERKEPT_BIND", None)
+        environment["EVERKEPT_SERVER__BIND"] = bind
+    return environment
+
+
+async def worker(
+    *,
+    until_idle: Annotated[bool, Switch, Parameter(help="End once nothing is due.")] = False,
+    json: Json = False,
+) -> None:
+    """Work jobs until stopped, or until idle; SIGTERM gives back what is not done."""
+    settings = config.load()
+    if settings.url:
+        raise InvalidInput("a worker needs the store itself, and EVERKEPT_URL names a server; unset it")
+    say(f"working the store in {settings.home}; " + ("ends when nothing is due" if until_idle else "Ctrl-C ends it"))
+    async with backend.application(settings, worker=True, log_least="debug") as application:
+        memory = await application.service(DEFAULT_PROJECT)
+        with _stopping() as stop:
+            if until_idle:
+                await _idle(memory, stop)
+            else:
+                await stop.wait()
+        after = await memory.status()
+    if json:
+        emit(after)
+    elif until_idle:
+        dead = f", {count(len(after.given_up), 'job')} given up" if after.given_up else ""
+        print(f"idle: {after.backlog_due:,} due, {after.backlog_armed:,} armed for later{dead}")
+
+
+async def _idle(memory: Service, stop: asyncio.Event) -> None:
+    """Until two looks in a row find nothing due and nothing running."""
+    quiet = 0
+    while quiet < 2 and not stop.is_set():
+        now = await memory.status()
+        busy = now.backlog_due or any(worker.running for worker in now.workers)
+        quiet = 0 if busy else quiet + 1
+        await asyncio.sleep(IDLE_LOOK_S)
+
+
+@contextmanager
+def _stopping() -> Iterator[asyncio.Event]:
+    """An event that SIGTERM sets; where the system has no such handlers, the default ends the process."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    try:
+        loop.add_signal_handler(signal.SIGTERM, stop.set)
+    except NotImplementedError:
+        yield stop
+        return
+    try:
+        yield stop
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)

@@ -1,0 +1,1 @@
+"""HTTP under `/v1`: one route for each use case of `api.service.Service`."""

@@ -1,0 +1,82 @@
+"""The HTTP door, put together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
+from starlette.exceptions import HTTPException
+
+from everkept import __version__
+from everkept.api.service import Application
+from everkept.config import Settings
+from everkept.doors.http import (
+    changes,
+    episodes,
+    facts,
+    jobs,
+    messages,
+    problems,
+    projects,
+    recall,
+    status,
+    subjects,
+    threads,
+)
+from everkept.doors.http.callers import Gatekeeper
+from everkept.doors.http.gate import Gate
+from everkept.doors.http.hosts import HostRules
+from everkept.errors import EverkeptError
+
+# Tried in turn: messages first, as what happens most; episodes last, because of `/v1/{kind}/{id}/why`.
+_ROUTERS = (messages, threads, recall, facts, subjects, projects, changes, jobs, status, episodes)
+_DESCRIPTION = """Durable memory for AI agents: nothing lost, nothing twice, nothing hidden.
+
+Lists are paged: `next_cursor` of one page is the `cursor` of the next. A field or parameter that is not known is an
+error. Every answer has an `X-Request-Id`."""
+
+
+def create_app(application: Application, settings: Settings) -> FastAPI:
+    """The routes over an application that somebody else opens and closes."""
+    app = FastAPI(
+        title="Everkept",
+        version=__version__,
+        description=_DESCRIPTION,
+        docs_url=None,  # both pages load their scripts from other people's servers
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+        exception_handlers={
+            EverkeptError: problems.answer_everkept,
+            RequestValidationError: problems.answer_validation,
+            HTTPException: problems.answer_http,
+        },
+    )
+    app.state.application = application
+    for module in _ROUTERS:
+        app.router.routes.extend(module.router.routes)
+    hosts = HostRules.of(settings.server.address[0], settings.server.allowed_hosts)
+    keeper = Gatekeeper(application=application, admin_key=settings.secrets.admin_key, key_needed=not hosts.loopback)
+    app.add_middleware(Gate, hosts=hosts, keeper=keeper, body_max_bytes=settings.server.body_max_bytes)
+    app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way to extend the document
+    return app
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        bodies = (messages.OneMessage, messages.ManyMessages)
+        _, extra = models_json_schema(
+            [(model, "validation") for model in bodies], ref_template="#/components/schemas/{model}"
+        )
+        parts = document["components"]
+        parts["schemas"] |= extra["$defs"]
+        parts["securitySchemes"] = {
+            "key": {"type": "http", "scheme": "bearer", "description": "Not needed on loopback."}
+        }
+        document["security"] = [{}, {"key": []}]
+        app.openapi_schema = document
+    return app.openapi_schema

@@ -1,0 +1,58 @@
+"""Who is calling: somebody on this machine, the operator, or the holder of a project's key."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+
+from everkept.api.service import Application
+from everkept.errors import Forbidden, Unauthorized
+
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+"""What a load balancer asks without a key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """`project` is the only one the caller may touch; None: every project."""
+
+    project: str | None
+
+    def confine(self, project: str) -> str:
+        """`project`, if the caller may touch it. Raises Forbidden."""
+        if self.project not in (None, project):
+            raise Forbidden(f"this key belongs to the project {self.project!r}, not to {project!r}", project=project)
+        return project
+
+    def require_operator(self, what: str) -> None:
+        """Raises Forbidden unless every project is open to the caller."""
+        if self.project is not None:
+            raise Forbidden(f"a project's key may not {what}; use the admin key, or the command line on the server")
+
+
+EVERYTHING = Caller(project=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gatekeeper:
+    application: Application
+    admin_key: str | None
+    key_needed: bool
+    """False on loopback: whoever can reach it can also read the file."""
+
+    async def admit(self, authorization: str | None, path: str) -> Caller:
+        """`authorization` as sent. A key that is sent is checked, needed or not. Raises Unauthorized."""
+        if authorization is None:
+            if self.key_needed and path not in OPEN_PATHS:
+                raise Unauthorized("send Authorization: Bearer <key>; `everkept keys create <name>` makes one")
+            return EVERYTHING
+        scheme, _, token = authorization.partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
+            raise Unauthorized("the Authorization header must read: Bearer <key>")
+        if self.admin_key is not None and hmac.compare_digest(token.encode(), self.admin_key.encode()):
+            return EVERYTHING
+        project = await self.application.authenticate(token)
+        if project is None:
+            raise Unauthorized("this API key is unknown or was revoked")
+        return Caller(project=project)

@@ -1,0 +1,75 @@
+"""Facts and the entities they are about: state, list, retire."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from everkept.api import views as v
+from everkept.doors.http.problems import RESPONSES
+from everkept.doors.http.scope import IdempotencyKey, InProject, Queried
+from everkept.doors.http.words import Listed, Moment, Subject, Words
+
+router = APIRouter(tags=["memory"], responses=RESPONSES)
+
+
+class RememberBody(Words):
+    text: str = Field(min_length=1, examples=["Ana lives in Lisbon"])
+    subject: str = Field(description="Whose memory. Also accepted: `user_id`, `dataset`.", examples=["user_42"])
+    predicate: str | None = Field(default=None, examples=["lives in"])
+    object: str | None = Field(default=None, examples=["Lisbon"])
+    entity: str | None = Field(default=None, description="What the statement is about.", examples=["Ana"])
+    valid_from: Moment = None
+    valid_until: Moment = None
+    confidence: float = Field(default=1.0, ge=0, le=1)
+    pinned: bool = False
+
+
+class FactsAsked(Listed):
+    subject: Subject = None
+    query: str | None = Field(default=None, description="Words that the statement holds.")
+    as_of: Moment = Field(default=None, description="Facts valid at that time.")
+    known_at: Moment = Field(default=None, description="Facts believed at that time.")
+    include_retired: bool = False
+
+
+class ForgetBody(Words):
+    reason: str = Field(default="by hand", max_length=1000)
+    undo: bool = Field(default=False, description="Bring the fact back.")
+
+
+class EntitiesAsked(Listed):
+    subject: Subject = None
+
+
+@router.post("/v1/remember", operation_id="remember", status_code=201)
+async def remember(body: RememberBody, service: InProject, key: IdempotencyKey) -> v.Fact:
+    """State a durable fact by hand. The same Idempotency-Key and payload gives the same fact."""
+    return await service.remember(**body.model_dump(), key=key)
+
+
+@router.get("/v1/facts", operation_id="list_facts")
+async def list_facts(service: Queried, query: Annotated[FactsAsked, Query()]) -> v.Page[v.Fact]:
+    return await service.list_facts(
+        subject=query.subject, query=query.query, as_of=query.as_of, known_at=query.known_at,
+        include_retired=query.include_retired, limit=query.limit, cursor=query.cursor,
+    )  # fmt: skip
+
+
+@router.get("/v1/facts/{fact:id}", operation_id="get_fact")
+async def get_fact(fact: str, service: InProject) -> v.Fact:
+    return await service.get_fact(fact)
+
+
+@router.post("/v1/facts/{fact:id}/forget", operation_id="forget_fact")
+async def forget_fact(fact: str, service: InProject, body: ForgetBody | None = None) -> v.Fact:
+    """Retire a fact: belief ends, the evidence stays. `undo` brings it back."""
+    asked = body or ForgetBody()
+    return await service.forget(fact, reason=asked.reason, undo=asked.undo)
+
+
+@router.get("/v1/entities", operation_id="list_entities")
+async def list_entities(service: Queried, query: Annotated[EntitiesAsked, Query()]) -> v.Page[v.Entity]:
+    return await service.list_entities(subject=query.subject, limit=query.limit, cursor=query.cursor)

@@ -1,0 +1,112 @@
+"""What every request passes first, as one plain ASGI layer: request id, Host and Origin, key, size, last resort."""
+
+from __future__ import annotations
+
+import secrets
+from urllib.parse import unquote_to_bytes
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from everkept.doors.http.callers import Gatekeeper
+from everkept.doors.http.hosts import HostRules
+from everkept.doors.http.problems import error_response, too_large
+from everkept.errors import EverkeptError, InvalidInput
+
+CALLER = "everkept.caller"
+"""Where the Caller stands in the ASGI scope."""
+SLASH = "\x00"
+"""Stands for an encoded slash inside a path segment, so that ids may hold one; NUL itself is in no id."""
+_log = structlog.get_logger("everkept.http")
+
+
+class Gate:
+    def __init__(self, app: ASGIApp, *, hosts: HostRules, keeper: Gatekeeper, body_max_bytes: int) -> None:
+        self.app = app
+        self.hosts = hosts
+        self.keeper = keeper
+        self.body_max_bytes = body_max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        answer = _Answer(send, _request_id(headers.get(b"x-request-id")))
+        try:
+            self.hosts.check(_text(headers, b"host"), _text(headers, b"origin"))
+            scope[CALLER] = await self.keeper.admit(_text(headers, b"authorization"), scope["path"])
+            if b"%" in scope["raw_path"]:
+                scope["path"] = _decode_path(scope["raw_path"])
+            limited = self._limit(headers, receive)
+            await self.app(scope, limited, answer.send)
+        except EverkeptError as error:
+            await error_response(error)(scope, receive, answer.send)
+        except (
+            Exception
+        ) as error:  # the last resort of the door: whatever it was, the caller gets an answer, and we a log
+            _log.error("request failed", request_id=answer.request_id, path=scope["path"], exc_info=error)
+            if answer.started:
+                raise
+            wrong = EverkeptError("something went wrong inside Everkept", request_id=answer.request_id)
+            await error_response(wrong)(scope, receive, answer.send)
+
+    def _limit(self, headers: dict[bytes, bytes], receive: Receive) -> Receive:
+        """Refuse a body over the limit: by its declared length before it is read, else while it is."""
+        declared = headers.get(b"content-length")
+        if declared is not None and declared.isdigit() and int(declared) <= self.body_max_bytes:
+            return receive  # the server holds the client to what it declared
+        if declared is None and b"transfer-encoding" not in headers:
+            return receive
+        return _Counted(receive, size_max=0 if declared else self.body_max_bytes, limit=self.body_max_bytes)
+
+
+class _Counted:
+    """Receives a body until it has more than `size_max` bytes."""
+
+    def __init__(self, receive: Receive, *, size_max: int, limit: int) -> None:
+        self._receive, self._left, self._limit = receive, size_max, limit
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._left -= len(message.get("body", b""))
+            if self._left < 0:
+                raise too_large(self._limit)
+        return message
+
+
+class _Answer:
+    """Sends an answer with the request's id on it."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self.request_id = request_id
+        self.started = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            message["headers"] = [*message["headers"], (b"x-request-id", self.request_id.encode())]
+        await self._send(message)
+
+
+def _request_id(sent: bytes | None) -> str:
+    if sent and len(sent) <= 128 and all(0x21 <= byte <= 0x7E for byte in sent):
+        return sent.decode()
+    return f"req_{secrets.token_hex(8)}"
+
+
+def _text(headers: dict[bytes, bytes], name: bytes) -> str | None:
+    value = headers.get(name)
+    return None if value is None else value.decode("latin-1")
+
+
+def _decode_path(raw: bytes) -> str:
+    try:
+        segments = [unquote_to_bytes(segment).decode() for segment in raw.partition(b"?")[0].split(b"/")]
+    except UnicodeDecodeError as error:
+        raise InvalidInput("the path is not UTF-8", field="path") from error
+    if any(SLASH in segment for segment in segments):
+        raise InvalidInput("the path holds a NUL", field="path")
+    return "/".join(segment.replace("/", SLASH) for segment in segments)

@@ -1,0 +1,68 @@
+"""Background work: what waits, runs or died, and the hand on it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+
+from everkept.api import views as v
+from everkept.doors.http.problems import RESPONSES
+from everkept.doors.http.scope import InProject, Queried
+from everkept.doors.http.words import Listed, Words
+
+router = APIRouter(tags=["operate"], responses=RESPONSES)
+
+
+class JobsAsked(Listed):
+    state: v.JobState | None = None
+    kind: str | None = Field(default=None, examples=["extract_facts.v1"])
+
+
+class RetryAllBody(Words):
+    kind: str | None = Field(default=None, description="Only dead jobs of this kind.")
+    cause: str | None = Field(
+        default=None, description="Only dead jobs with this class of error.", examples=["provider_down"]
+    )
+
+
+class DiscardBody(Words):
+    reason: str = Field(default="by hand", max_length=1000)
+
+
+class Retried(BaseModel):
+    retried: int
+
+
+@router.get("/v1/jobs", operation_id="list_jobs")
+async def list_jobs(service: Queried, query: Annotated[JobsAsked, Query()]) -> v.Page[v.Job]:
+    return await service.list_jobs(state=query.state, kind=query.kind, limit=query.limit, cursor=query.cursor)
+
+
+@router.post("/v1/jobs/retry-all", operation_id="retry_jobs")
+async def retry_jobs(service: InProject, body: RetryAllBody | None = None) -> Retried:
+    """Give every dead job of a kind or cause a new budget."""
+    asked = body or RetryAllBody()
+    return Retried(retried=await service.retry_jobs(kind=asked.kind, cause=asked.cause))
+
+
+@router.get("/v1/jobs/{job:id}", operation_id="get_job")
+async def get_job(job: str, service: InProject) -> v.Job:
+    return await service.get_job(job)
+
+
+@router.post("/v1/jobs/{job:id}/retry", operation_id="retry_job")
+async def retry_job(job: str, service: InProject) -> v.Job:
+    return await service.retry_job(job)
+
+
+@router.post("/v1/jobs/{job:id}/discard", operation_id="discard_job")
+async def discard_job(job: str, service: InProject, body: DiscardBody | None = None) -> v.Job:
+    return await service.discard_job(job, reason=(body or DiscardBody()).reason)
+
+
+@router.post("/v1/jobs/{job:id}/release", operation_id="release_job")
+async def release_job(job: str, service: InProject) -> v.Job:
+    """End its lease now: the old holder can write nothing any more."""
+    return await service.release_job(job)

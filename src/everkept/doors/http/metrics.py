@@ -1,0 +1,110 @@
+"""The numbers of `status` as Prometheus text, from a registry of their own that lives for one scrape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from everkept.api import views as v
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+METRICS: Mapping[str, str] = {
+    "everkept_messages": "Messages kept.",
+    "everkept_episodes": "Episodes kept.",
+    "everkept_facts": "Facts kept.",
+    "everkept_backlog_due": "Jobs whose time has come.",
+    "everkept_backlog_armed": "Jobs that wait for their time.",
+    "everkept_oldest_due_seconds": "For how long the oldest due job has waited; 0 where none is due.",
+    "everkept_episode_stages": "Episodes by the state of their summary and facts.",
+    "everkept_dead": "Episodes with a stage that has been given up.",
+    "everkept_refused_finishes_total": "Finishes refused because the lease was lost.",
+    "everkept_asked_again_total": "Questions asked again because the reply never arrived.",
+    "everkept_failures_1h": "Failures in the last hour, by stage.",
+    "everkept_check_ok": "1 where a threshold of `status --check` holds.",
+    "everkept_provider_circuit_closed": "1 where a provider is usable.",
+    "everkept_workers": "Workers seen lately.",
+    "everkept_jobs_running": "Jobs that run now.",
+    "everkept_stage_seconds": "Time from opening to completion, by stage and quantile.",
+}
+"""Every name that `/metrics` has, and what it means."""
+_FAILURES = {"episode_failures": "summary", "fact_failures": "facts"}
+
+
+def render(status: v.Status) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_StatusCollector(status))
+    return generate_latest(registry)
+
+
+class _StatusCollector(Collector):
+    def __init__(self, status: v.Status) -> None:
+        self._status = status
+
+    def collect(self) -> Iterable[Metric]:
+        yield from _totals(self._status)
+        yield from _stages(self._status)
+        yield from _checks(self._status)
+        yield from _workers(self._status)
+
+
+def _totals(status: v.Status) -> Iterable[Metric]:
+    gauges = {
+        "everkept_messages": status.messages,
+        "everkept_episodes": status.episodes,
+        "everkept_facts": status.facts,
+        "everkept_backlog_due": status.backlog_due,
+        "everkept_backlog_armed": status.backlog_armed,
+        "everkept_oldest_due_seconds": status.oldest_due_s or 0.0,
+    }
+    for name, value in gauges.items():
+        yield GaugeMetricFamily(name, METRICS[name], value=value)
+    counters = {
+        "everkept_refused_finishes_total": status.refused_finishes,
+        "everkept_asked_again_total": status.asked_again,
+    }
+    for name, value in counters.items():
+        yield CounterMetricFamily(name.removesuffix("_total"), METRICS[name], value=value)
+
+
+def _stages(status: v.Status) -> Iterable[Metric]:
+    stages = _gauge("everkept_episode_stages", "summary", "facts")
+    dead = 0
+    for states, count in status.stages.items():
+        summary, _, facts = states.partition("/")
+        stages.add_metric([summary, facts], count)
+        dead += count if "dead" in (summary, facts) else 0
+    yield stages
+    yield GaugeMetricFamily("everkept_dead", METRICS["everkept_dead"], value=dead)
+    seconds = _gauge("everkept_stage_seconds", "stage", "quantile")
+    for timing in status.timings:
+        for quantile, value in (("0.5", timing.p50_s), ("0.95", timing.p95_s)):
+            if value is not None:
+                seconds.add_metric([timing.stage, quantile], value)
+    yield seconds
+
+
+def _checks(status: v.Status) -> Iterable[Metric]:
+    failures, checks = _gauge("everkept_failures_1h", "stage"), _gauge("everkept_check_ok", "check")
+    for check in status.checks:
+        checks.add_metric([check.name], float(check.ok))
+        if check.name in _FAILURES:
+            failures.add_metric([_FAILURES[check.name]], check.value)
+    yield failures
+    yield checks
+
+
+def _workers(status: v.Status) -> Iterable[Metric]:
+    yield GaugeMetricFamily("everkept_workers", METRICS["everkept_workers"], value=len(status.workers))
+    running = sum(worker.running for worker in status.workers)
+    yield GaugeMetricFamily("everkept_jobs_running", METRICS["everkept_jobs_running"], value=running)
+    circuits = _gauge("everkept_provider_circuit_closed", "provider")
+    for provider in status.providers:
+        circuits.add_metric([provider.name], float(provider.circuit == "closed"))
+    yield circuits
+
+
+def _gauge(name: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, METRICS[name], labels=list(labels))

@@ -1,0 +1,103 @@
+"""Projects and API keys. The holder of a project's key sees and changes that project only."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+
+from everkept.api import views as v
+from everkept.doors.http.callers import Caller
+from everkept.doors.http.problems import RESPONSES
+from everkept.doors.http.scope import InProject, Queried, caller_of, project_of
+from everkept.doors.http.words import Erased, Words
+from everkept.errors import NotFound
+
+router = APIRouter(tags=["operate"], responses=RESPONSES)
+
+
+class ProjectBody(Words):
+    name: str = Field(min_length=1, examples=["support-bot"])
+    settings: dict[str, Any] | None = None
+
+
+class ProjectChange(Words):
+    name: str | None = Field(default=None, min_length=1, description="The new name.")
+    settings: dict[str, Any] | None = Field(default=None, examples=[{"window.idle_s": 900}])
+
+
+class KeyBody(Words):
+    name: str = Field(min_length=1, max_length=200, description="What the key is for.", examples=["laptop"])
+    project: str | None = Field(default=None, description="Default: the project of the request.")
+
+
+class KeyShown(BaseModel):
+    """A key without its token."""
+
+    model_config = {"extra": "allow"}
+
+    id: str
+    name: str
+
+
+async def _caller(request: Request) -> Caller:
+    return caller_of(request)
+
+
+async def _project(request: Request) -> str:
+    return project_of(request)
+
+
+CallerOf = Annotated[Caller, Depends(_caller)]
+ProjectOf = Annotated[str, Depends(_project)]
+
+
+@router.get("/v1/projects", operation_id="list_projects")
+async def list_projects(service: InProject, caller: CallerOf) -> v.Page[v.Project]:
+    found = await service.list_projects()
+    return v.Page(items=[each for each in found if caller.project in (None, each.name)])
+
+
+@router.post("/v1/projects", operation_id="create_project", status_code=201)
+async def create_project(body: ProjectBody, service: InProject, caller: CallerOf) -> v.Project:
+    caller.require_operator("create projects")
+    return await service.create_project(body.name, body.settings)
+
+
+@router.patch("/v1/projects/{name:id}", operation_id="update_project")
+async def update_project(name: str, body: ProjectChange, service: InProject, caller: CallerOf) -> v.Project:
+    """Rename a project, or replace its settings."""
+    caller.confine(name)
+    return await service.update_project(name, new_name=body.name, settings=body.settings)
+
+
+@router.delete("/v1/projects/{name:id}", operation_id="erase_project")
+async def erase_project(
+    name: str, service: Queried, caller: CallerOf, query: Annotated[Erased, Query()]
+) -> v.ErasePlan:
+    """Destroy a project with everything in it. Cannot be undone."""
+    caller.confine(name)
+    return await service.erase(project=name, dry_run=query.dry_run)
+
+
+@router.get("/v1/keys", operation_id="list_keys")
+async def list_keys(service: InProject, caller: CallerOf) -> v.Page[KeyShown]:
+    found = await service.list_keys()
+    return v.Page(items=[KeyShown(**key) for key in found if caller.project in (None, key.get("project"))])
+
+
+@router.post("/v1/keys", operation_id="create_key", status_code=201)
+async def create_key(body: KeyBody, service: InProject, caller: CallerOf, project: ProjectOf) -> v.KeyCreated:
+    """Make a key. Its token is shown this once."""
+    return await service.create_key(body.name, project=caller.confine(body.project or project))
+
+
+@router.delete("/v1/keys/{key:id}", operation_id="revoke_key", status_code=204)
+async def revoke_key(key: str, service: InProject, caller: CallerOf) -> None:
+    if caller.project is not None:
+        own = [each["id"] for each in await service.list_keys() if each.get("project") == caller.project]
+        if key not in own:
+            raise NotFound(f"{key!r} is not a key of this project", id=key)
+    await service.revoke_key(key)

@@ -1,0 +1,94 @@
+"""Serving the HTTP door until a signal ends it: stop accepting, answer what has begun, then close the application."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from everkept.api.service import Application
+from everkept.config import Settings
+from everkept.doors.http.app import create_app
+from everkept.doors.http.hosts import is_loopback
+from everkept.errors import ConfigInvalid, Unavailable
+
+ANSWER_S = 30
+"""Longest wait for requests that have begun, once the server is told to stop."""
+KEEP_ALIVE_S = 30
+BACKLOG = 2048
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, which would raise the signal again when it has stopped: the application would never be closed."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+async def run(settings: Settings, application: Application) -> None:
+    """Serve until SIGTERM or SIGINT (twice: at once), then close `application` with `work.drain_s`.
+
+    Runs in the main thread. Raises ConfigInvalid for an address that others reach while there is no key, and
+    Unavailable where the address cannot be listened on; the application is closed then too.
+    """
+    try:
+        await _require_key(settings, application)
+        with _listen(settings) as listener:
+            host, port = listener.getsockname()[:2]
+            shown = f"[{host}]" if ":" in host else host
+            sys.stderr.write(f"Everkept listens on http://{shown}:{port}\n")
+            sys.stderr.flush()
+            await _Server(_config(settings, application)).serve(sockets=[listener])
+    finally:
+        await application.close(drain_s=settings.work.drain_s)
+
+
+def _config(settings: Settings, application: Application) -> uvicorn.Config:
+    return uvicorn.Config(
+        create_app(application, settings),
+        lifespan="off",
+        log_config=None,  # structlog owns the format
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # the caller's address decides nothing here, so nobody may forge it
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=ANSWER_S,
+    )
+
+
+async def _require_key(settings: Settings, application: Application) -> None:
+    if is_loopback(settings.server.address[0].lower()) or settings.secrets.admin_key:
+        return
+    service = await application.service()
+    if any(key.get("revoked_at") is None for key in await service.list_keys()):
+        return
+    raise ConfigInvalid(
+        f"server.bind is {settings.server.bind}, which others can reach, and there is no API key: make one with "
+        "`everkept keys create <name>`, or set EVERKEPT_ADMIN_KEY",
+        key="server.bind",
+    )
+
+
+@contextmanager
+def _listen(settings: Settings) -> Iterator[socket.socket]:
+    host, port = settings.server.address
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listener = socket.create_server(address[:2], family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise Unavailable(
+            f"cannot listen on {settings.server.bind}: {error.strerror or error}; EVERKEPT_BIND chooses another",
+            bind=settings.server.bind,
+        ) from error
+    with listener:
+        yield listener

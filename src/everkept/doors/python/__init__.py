@@ -1,0 +1,1 @@
+"""`AsyncMemory` and `Memory`, embedded or over HTTP with the same methods."""

@@ -1,0 +1,418 @@
+"""`AsyncMemory`: memory for people and agents, embedded or over HTTP. `Memory` is generated from this file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+from everkept.api import views as v
+from everkept.api.service import Service
+from everkept.doors.python.items import AsyncItems
+from everkept.doors.python.opening import Close, Opening, open_embedded, open_remote
+from everkept.doors.python.words import ME, GivenMessage, as_message, find_scope, find_subject, new_key
+from everkept.errors import InvalidInput, NotFound
+
+PAGE = 100
+"""Items fetched at once by a list that is iterated over."""
+
+
+class AsyncThread:
+    """One conversation."""
+
+    def __init__(self, service: Service, thread: v.Thread) -> None:
+        self._service = service
+        self._thread = thread
+
+    @property
+    def id(self) -> str:
+        """The caller's own id of the thread, or the one that was made."""
+        return self._thread.id
+
+    @property
+    def subject(self) -> str:
+        """Whose memory it is in."""
+        return self._thread.subject
+
+    async def add(
+        self,
+        role: str,
+        content: str,
+        *,
+        name: str | None = None,
+        occurred_at: datetime | None = None,
+        metadata: dict[str, Any] | None = None,
+        tokens: int | None = None,
+        model: str | None = None,
+        evidence: bool = True,
+        key: str | None = None,
+    ) -> v.Receipt:
+        """Append one message: durable on return, and searchable. Raises KeyConflict, InvalidInput, StoreFull."""
+        given = {
+            "role": role, "content": content, "name": name, "occurred_at": occurred_at, "metadata": metadata,
+            "tokens": tokens, "model": model, "evidence": evidence,
+        }  # fmt: skip
+        result = await self.add_many([given], key=key)
+        return result.receipts[0]
+
+    async def add_many(self, messages: Iterable[GivenMessage], *, key: str | None = None) -> v.AppendResult:
+        """Append a batch: all of it is stored (or was before), or none. The same key and messages are stored once."""
+        batch = [as_message(each) for each in messages]
+        return await self._service.append(self.id, batch, subject=self.subject, key=key or new_key())
+
+    async def context(self, question: str | None = None, *, tokens: int = 1200) -> v.ContextBlock:
+        """Prompt-ready memory: recent turns, and what is recalled for the question."""
+        return await self._service.context(self.id, question, tokens=tokens)
+
+    async def end(self) -> v.EndResult:
+        """Open the episode now. The thread stays writable."""
+        return await self._service.end_thread(self.id)
+
+    def messages(self, *, after_seq: int = 0) -> AsyncItems[v.Message]:
+        """The messages, oldest first."""
+
+        async def fetch(cursor: str | None) -> v.Page[v.Message]:
+            page = await self._service.list_messages(self.id, after_seq=int(cursor or after_seq), limit=PAGE)
+            following = str(page.items[-1].seq) if page.items and page.next_cursor else None
+            return v.Page(items=page.items, next_cursor=following)
+
+        return AsyncItems(fetch)
+
+    async def receipt(self, event_id: str) -> v.Receipt:
+        """Where a message is: accepted, searchable, embedded, remembered, skipped or failed."""
+        return await self._service.receipt(event_id)
+
+    async def info(self) -> v.Thread:
+        """How the thread stands now."""
+        return await self._service.get_thread(self.id)
+
+    async def configure(self, settings: dict[str, Any]) -> v.Thread:
+        """Replace the thread's own settings (`memory.enabled`, `window.idle_s`, …); others come from the project."""
+        return await self._service.set_thread_settings(self.id, settings)
+
+    async def erase(self, *, dry_run: bool = False) -> v.ErasePlan:
+        """Destroy the thread and everything that rests on it. Cannot be undone."""
+        return await self._service.erase(thread=self.id, dry_run=dry_run)
+
+
+class AsyncMemory:
+    """The memory of one project. Made by `open` (in this process) or `connect` (over HTTP)."""
+
+    def __init__(self, service: Service, close: Close) -> None:
+        self._service = service
+        self._close = close
+
+    @classmethod
+    def open(
+        cls,
+        home: str | os.PathLike[str] | None = None,
+        *,
+        project: str = "default",
+        worker: bool = True,
+        **settings: Any,
+    ) -> Opening[AsyncMemory]:
+        """Open the store in `home` (default: EVERKEPT_HOME, else ~/.everkept), with a worker unless told not to.
+
+        Other keywords are settings, e.g. `model="openai:gpt-5-mini"` or `window__idle_s=60` for `window.idle_s`.
+        Raises ConfigInvalid, NotFound (no such project), StoreUnavailable.
+        """
+
+        async def opened() -> AsyncMemory:
+            return cls(*await open_embedded(home, project, settings, worker=worker))
+
+        return Opening(opened)
+
+    @classmethod
+    def connect(cls, url: str, *, api_key: str | None = None, project: str = "default") -> Opening[AsyncMemory]:
+        """Use the server at `url`. Nothing is asked of it yet."""
+
+        async def opened() -> AsyncMemory:
+            return cls(*await open_remote(url, api_key, project))
+
+        return Opening(opened)
+
+    async def close(self) -> None:
+        """Finish what is due for at most 5 s and leave the rest to the next start."""
+        await self._close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # ---- capture
+
+    async def thread(
+        self, id: str | None = None, *, subject: str | None = None, settings: dict[str, Any] | None = None, **words: str
+    ) -> AsyncThread:
+        """The thread with your own `id`, created if it does not exist; without an id, a new one.
+
+        Without a subject an existing thread keeps its own, and a new one belongs to "me". Raises SubjectConflict.
+        """
+        name, owner, metadata = find_scope(id, subject, words)
+        if metadata:
+            raise InvalidInput("metadata belongs to messages, not to threads", field=next(iter(metadata)))
+        if name is not None and owner is None and settings is None:
+            try:
+                return AsyncThread(self._service, await self._service.get_thread(name))
+            except NotFound:
+                owner = ME
+        return AsyncThread(self._service, await self._service.create_thread(name, owner or ME, settings))
+
+    def threads(self, *, subject: str | None = None, **words: str) -> AsyncItems[v.Thread]:
+        """Threads of a subject, or of everybody."""
+        owner = find_subject(subject, words)
+        return AsyncItems(lambda cursor: self._service.list_threads(subject=owner, limit=PAGE, cursor=cursor))
+
+    async def add(
+        self,
+        content: str,
+        *,
+        role: str = "user",
+        thread: str | None = None,
+        subject: str | None = None,
+        name: str | None = None,
+        occurred_at: datetime | None = None,
+        metadata: dict[str, Any] | None = None,
+        evidence: bool = True,
+        key: str | None = None,
+        **words: str,
+    ) -> v.Receipt:
+        """Append one message: durable on return, and searchable.
+
+        Without a thread it goes into one that is kept for such notes, one for each subject. Without a subject an
+        existing thread keeps its own, and a new one belongs to "me".
+        """
+        conversation, owner, more = find_scope(thread, subject, words)
+        if conversation is None:
+            owner = owner or ME
+            conversation = f"inbox:{owner}"
+        given = {
+            "role": role, "content": content, "name": name, "occurred_at": occurred_at, "evidence": evidence,
+            "metadata": {**more, **(metadata or {})} or None,
+        }  # fmt: skip
+        batch, key = [as_message(given)], key or new_key()
+        try:
+            result = await self._service.append(conversation, batch, subject=owner, key=key)
+        except NotFound:
+            if owner is not None:
+                raise
+            result = await self._service.append(conversation, batch, subject=ME, key=key)
+        return result.receipts[0]
+
+    async def receipt(self, event_id: str) -> v.Receipt:
+        """Where a message is: accepted, searchable, embedded, remembered, skipped or failed."""
+        return await self._service.receipt(event_id)
+
+    # ---- memory
+
+    async def remember(
+        self,
+        text: str,
+        *,
+        subject: str | None = None,
+        predicate: str | None = None,
+        object: str | None = None,
+        entity: str | None = None,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
+        confidence: float = 1.0,
+        pinned: bool = False,
+        key: str | None = None,
+        **words: str,
+    ) -> v.Fact:
+        """State a durable fact by hand."""
+        return await self._service.remember(
+            text, subject=find_subject(subject, words) or ME, predicate=predicate, object=object, entity=entity,
+            valid_from=valid_from, valid_until=valid_until, confidence=confidence, pinned=pinned, key=key or new_key(),
+        )  # fmt: skip
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        subject: str | None = None,
+        thread: str | None = None,
+        limit: int = 10,
+        tokens: int | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        kinds: Sequence[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        explain: bool = False,
+        held_back: bool = False,
+        **words: str,
+    ) -> v.RecallAnswer:
+        """Search turns, facts and episodes. `as_of`: the world at that time; `known_at`: what was believed then."""
+        conversation, owner, more = find_scope(thread, subject, words)
+        return await self._service.recall(
+            query, subject=owner, thread=conversation, limit=limit, tokens=tokens, as_of=as_of, known_at=known_at,
+            kinds=kinds, metadata={**more, **(metadata or {})} or None, explain=explain, held_back=held_back,
+        )  # fmt: skip
+
+    def facts(
+        self,
+        *,
+        subject: str | None = None,
+        query: str | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        include_retired: bool = False,
+        **words: str,
+    ) -> AsyncItems[v.Fact]:
+        """Facts that are believed and valid, or all of them."""
+        owner = find_subject(subject, words)
+        return AsyncItems(
+            lambda cursor: self._service.list_facts(
+                subject=owner, query=query, as_of=as_of, known_at=known_at, include_retired=include_retired, limit=PAGE,
+                cursor=cursor,
+            )
+        )  # fmt: skip
+
+    async def fact(self, fact_id: str) -> v.Fact:
+        """One fact. Raises NotFound."""
+        return await self._service.get_fact(fact_id)
+
+    async def forget(self, fact_id: str, *, reason: str = "by hand", undo: bool = False) -> v.Fact:
+        """Retire one fact: belief ends, the evidence stays. `undo` brings it back."""
+        return await self._service.forget(fact_id, reason=reason, undo=undo)
+
+    def entities(self, *, subject: str | None = None, **words: str) -> AsyncItems[v.Entity]:
+        """What the facts are about."""
+        owner = find_subject(subject, words)
+        return AsyncItems(lambda cursor: self._service.list_entities(subject=owner, limit=PAGE, cursor=cursor))
+
+    def episodes(
+        self, *, thread: str | None = None, subject: str | None = None, query: str | None = None, **words: str
+    ) -> AsyncItems[v.Episode]:
+        """Summaries of stretches of conversation."""
+        conversation, owner, metadata = find_scope(thread, subject, words)
+        if metadata:
+            raise InvalidInput("episodes have no metadata", field=next(iter(metadata)))
+        return AsyncItems(
+            lambda cursor: self._service.list_episodes(
+                thread=conversation, subject=owner, query=query, limit=PAGE, cursor=cursor
+            )
+        )
+
+    async def episode(self, episode_id: str) -> v.Episode:
+        """One episode. Raises NotFound."""
+        return await self._service.get_episode(episode_id)
+
+    async def retry_episode(self, episode_id: str, stage: str) -> v.Episode:
+        """Give a failed or dead stage (`summary` or `facts`) a new budget."""
+        return await self._service.retry_episode(episode_id, stage)
+
+    async def reprocess(
+        self,
+        *,
+        thread: str | None = None,
+        subject: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        fresh: bool = False,
+        include_skipped: bool = False,
+        dry_run: bool = False,
+    ) -> v.ReprocessPlan:
+        """Derive again from events and journaled replies. `fresh` asks the model again, which is paid for."""
+        return await self._service.reprocess(
+            thread=thread, subject=subject, since=since, until=until, fresh=fresh, include_skipped=include_skipped,
+            dry_run=dry_run,
+        )  # fmt: skip
+
+    async def erase(
+        self,
+        *,
+        event: str | None = None,
+        thread: str | None = None,
+        subject: str | None = None,
+        project: str | None = None,
+        dry_run: bool = False,
+    ) -> v.ErasePlan:
+        """Destroy exactly one thing and everything that rests on it. Cannot be undone."""
+        return await self._service.erase(event=event, thread=thread, subject=subject, project=project, dry_run=dry_run)
+
+    async def export(self, subject: str = ME) -> dict[str, Any]:
+        """All that is kept about a subject: threads with messages, episodes, facts."""
+        return await self._service.export(subject)
+
+    async def why(self, any_id: str) -> v.Why:
+        """Where a thing comes from: the events it rests on, what was asked, and what came of it."""
+        return await self._service.why(any_id)
+
+    async def settle(self, *, timeout_s: float = 30.0) -> bool:
+        """For scripts and tests: open what is due and wait until every receipt is final. False when time ran out."""
+        return await self._service.settle(timeout_s=timeout_s)
+
+    # ---- operate
+
+    async def status(self) -> v.Status:
+        """How it is: backlog, stages, what is stuck or given up, workers, providers."""
+        return await self._service.status()
+
+    async def usage(self, *, days: int = 30) -> list[v.UsageRow]:
+        """Tokens and money, by day, stage and model."""
+        return await self._service.usage(days=days)
+
+    def jobs(self, *, state: str | None = None, kind: str | None = None) -> AsyncItems[v.Job]:
+        """Background work."""
+        return AsyncItems(lambda cursor: self._service.list_jobs(state=state, kind=kind, limit=PAGE, cursor=cursor))
+
+    async def job(self, job_id: str) -> v.Job:
+        """One job. Raises NotFound."""
+        return await self._service.get_job(job_id)
+
+    async def retry_job(self, job_id: str) -> v.Job:
+        """Give a dead job a new budget."""
+        return await self._service.retry_job(job_id)
+
+    async def retry_jobs(self, *, kind: str | None = None, cause: str | None = None) -> int:
+        """Retry all dead jobs of a kind or an error class; how many there were."""
+        return await self._service.retry_jobs(kind=kind, cause=cause)
+
+    async def discard_job(self, job_id: str, *, reason: str = "by hand") -> v.Job:
+        """Give up on a job for good."""
+        return await self._service.discard_job(job_id, reason=reason)
+
+    async def release_job(self, job_id: str) -> v.Job:
+        """End a job's lease now: the old holder can write nothing any more."""
+        return await self._service.release_job(job_id)
+
+    async def changes(self, *, consumer: str | None = None, after: int | None = None, limit: int = 100) -> v.ChangePage:
+        """Changes after the consumer's cursor. Reading moves nothing: `ack` does. Raises CursorExpired."""
+        return await self._service.changes(consumer=consumer, after=after, limit=limit)
+
+    async def ack(self, consumer: str, up_to: int) -> int:
+        """Move a consumer's cursor forward, never back; the cursor afterwards."""
+        return await self._service.ack(consumer, up_to)
+
+    async def projects(self) -> list[v.Project]:
+        """All projects of this store."""
+        return await self._service.list_projects()
+
+    async def create_project(self, name: str, *, settings: dict[str, Any] | None = None) -> v.Project:
+        """Raises Conflict where the name is taken."""
+        return await self._service.create_project(name, settings)
+
+    async def update_project(
+        self, name: str, *, new_name: str | None = None, settings: dict[str, Any] | None = None
+    ) -> v.Project:
+        """Rename a project, or replace its settings."""
+        return await self._service.update_project(name, new_name=new_name, settings=settings)
+
+    async def create_key(self, name: str, *, project: str | None = None) -> v.KeyCreated:
+        """Make an API key for HTTP. Its token is shown this once."""
+        return await self._service.create_key(name, project=project)
+
+    async def api_keys(self) -> list[dict[str, Any]]:
+        """API keys, without their tokens."""
+        return await self._service.list_keys()
+
+    async def revoke_key(self, key_id: str) -> None:
+        """Raises NotFound."""
+        await self._service.revoke_key(key_id)

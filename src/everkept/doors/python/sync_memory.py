@@ -1,0 +1,387 @@
+"""`Memory`: `AsyncMemory` without a loop of one's own. Made by scripts/generate_sync.py; do not edit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from everkept.api import views as v
+from everkept.doors.python.async_memory import AsyncMemory, AsyncThread
+from everkept.doors.python.facade import Facade, MemoryFacade
+from everkept.doors.python.items import Items
+from everkept.doors.python.words import ME, GivenMessage
+
+
+class Thread(Facade[AsyncThread]):
+    """One conversation."""
+
+    @property
+    def id(self) -> str:
+        """The caller's own id of the thread, or the one that was made."""
+        return self._inner.id
+
+    @property
+    def subject(self) -> str:
+        """Whose memory it is in."""
+        return self._inner.subject
+
+    def add(
+        self,
+        role: str,
+        content: str,
+        *,
+        name: str | None = None,
+        occurred_at: datetime | None = None,
+        metadata: dict[str, Any] | None = None,
+        tokens: int | None = None,
+        model: str | None = None,
+        evidence: bool = True,
+        key: str | None = None,
+    ) -> v.Receipt:
+        """Append one message: durable on return, and searchable. Raises KeyConflict, InvalidInput, StoreFull."""
+        return self._loop.wait(
+            self._inner.add(
+                role,
+                content,
+                name=name,
+                occurred_at=occurred_at,
+                metadata=metadata,
+                tokens=tokens,
+                model=model,
+                evidence=evidence,
+                key=key,
+            )
+        )
+
+    def add_many(self, messages: Iterable[GivenMessage], *, key: str | None = None) -> v.AppendResult:
+        """Append a batch: all of it is stored (or was before), or none. The same key and messages are stored once."""
+        return self._loop.wait(self._inner.add_many(messages, key=key))
+
+    def context(self, question: str | None = None, *, tokens: int = 1200) -> v.ContextBlock:
+        """Prompt-ready memory: recent turns, and what is recalled for the question."""
+        return self._loop.wait(self._inner.context(question, tokens=tokens))
+
+    def end(self) -> v.EndResult:
+        """Open the episode now. The thread stays writable."""
+        return self._loop.wait(self._inner.end())
+
+    def messages(self, *, after_seq: int = 0) -> Items[v.Message]:
+        """The messages, oldest first."""
+        return Items(self._loop, self._inner.messages(after_seq=after_seq))
+
+    def receipt(self, event_id: str) -> v.Receipt:
+        """Where a message is: accepted, searchable, embedded, remembered, skipped or failed."""
+        return self._loop.wait(self._inner.receipt(event_id))
+
+    def info(self) -> v.Thread:
+        """How the thread stands now."""
+        return self._loop.wait(self._inner.info())
+
+    def configure(self, settings: dict[str, Any]) -> v.Thread:
+        """Replace the thread's own settings (`memory.enabled`, `window.idle_s`, …); others come from the project."""
+        return self._loop.wait(self._inner.configure(settings))
+
+    def erase(self, *, dry_run: bool = False) -> v.ErasePlan:
+        """Destroy the thread and everything that rests on it. Cannot be undone."""
+        return self._loop.wait(self._inner.erase(dry_run=dry_run))
+
+
+class Memory(MemoryFacade):
+    """The memory of one project. Made by `open` (in this process) or `connect` (over HTTP)."""
+
+    @classmethod
+    def open(
+        cls,
+        home: str | os.PathLike[str] | None = None,
+        *,
+        project: str = "default",
+        worker: bool = True,
+        **settings: Any,
+    ) -> Memory:
+        """Open the store in `home` (default: EVERKEPT_HOME, else ~/.everkept), with a worker unless told not to.
+
+        Other keywords are settings, e.g. `model="openai:gpt-5-mini"` or `window__idle_s=60` for `window.idle_s`.
+        Raises ConfigInvalid, NotFound (no such project), StoreUnavailable."""
+        return cls._start(AsyncMemory.open(home, project=project, worker=worker, **settings))
+
+    @classmethod
+    def connect(cls, url: str, *, api_key: str | None = None, project: str = "default") -> Memory:
+        """Use the server at `url`. Nothing is asked of it yet."""
+        return cls._start(AsyncMemory.connect(url, api_key=api_key, project=project))
+
+    def thread(
+        self, id: str | None = None, *, subject: str | None = None, settings: dict[str, Any] | None = None, **words: str
+    ) -> Thread:
+        """The thread with your own `id`, created if it does not exist; without an id, a new one.
+
+        Without a subject an existing thread keeps its own, and a new one belongs to "me". Raises SubjectConflict."""
+        return Thread(self._loop, self._loop.wait(self._inner.thread(id, subject=subject, settings=settings, **words)))
+
+    def threads(self, *, subject: str | None = None, **words: str) -> Items[v.Thread]:
+        """Threads of a subject, or of everybody."""
+        return Items(self._loop, self._inner.threads(subject=subject, **words))
+
+    def add(
+        self,
+        content: str,
+        *,
+        role: str = "user",
+        thread: str | None = None,
+        subject: str | None = None,
+        name: str | None = None,
+        occurred_at: datetime | None = None,
+        metadata: dict[str, Any] | None = None,
+        evidence: bool = True,
+        key: str | None = None,
+        **words: str,
+    ) -> v.Receipt:
+        """Append one message: durable on return, and searchable.
+
+        Without a thread it goes into one that is kept for such notes, one for each subject. Without a subject an
+        existing thread keeps its own, and a new one belongs to "me"."""
+        return self._loop.wait(
+            self._inner.add(
+                content,
+                role=role,
+                thread=thread,
+                subject=subject,
+                name=name,
+                occurred_at=occurred_at,
+                metadata=metadata,
+                evidence=evidence,
+                key=key,
+                **words,
+            )
+        )
+
+    def receipt(self, event_id: str) -> v.Receipt:
+        """Where a message is: accepted, searchable, embedded, remembered, skipped or failed."""
+        return self._loop.wait(self._inner.receipt(event_id))
+
+    def remember(
+        self,
+        text: str,
+        *,
+        subject: str | None = None,
+        predicate: str | None = None,
+        object: str | None = None,
+        entity: str | None = None,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
+        confidence: float = 1.0,
+        pinned: bool = False,
+        key: str | None = None,
+        **words: str,
+    ) -> v.Fact:
+        """State a durable fact by hand."""
+        return self._loop.wait(
+            self._inner.remember(
+                text,
+                subject=subject,
+                predicate=predicate,
+                object=object,
+                entity=entity,
+                valid_from=valid_from,
+                valid_until=valid_until,
+                confidence=confidence,
+                pinned=pinned,
+                key=key,
+                **words,
+            )
+        )
+
+    def recall(
+        self,
+        query: str,
+        *,
+        subject: str | None = None,
+        thread: str | None = None,
+        limit: int = 10,
+        tokens: int | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        kinds: Sequence[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        explain: bool = False,
+        held_back: bool = False,
+        **words: str,
+    ) -> v.RecallAnswer:
+        """Search turns, facts and episodes. `as_of`: the world at that time; `known_at`: what was believed then."""
+        return self._loop.wait(
+            self._inner.recall(
+                query,
+                subject=subject,
+                thread=thread,
+                limit=limit,
+                tokens=tokens,
+                as_of=as_of,
+                known_at=known_at,
+                kinds=kinds,
+                metadata=metadata,
+                explain=explain,
+                held_back=held_back,
+                **words,
+            )
+        )
+
+    def facts(
+        self,
+        *,
+        subject: str | None = None,
+        query: str | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        include_retired: bool = False,
+        **words: str,
+    ) -> Items[v.Fact]:
+        """Facts that are believed and valid, or all of them."""
+        return Items(
+            self._loop,
+            self._inner.facts(
+                subject=subject, query=query, as_of=as_of, known_at=known_at, include_retired=include_retired, **words
+            ),
+        )
+
+    def fact(self, fact_id: str) -> v.Fact:
+        """One fact. Raises NotFound."""
+        return self._loop.wait(self._inner.fact(fact_id))
+
+    def forget(self, fact_id: str, *, reason: str = "by hand", undo: bool = False) -> v.Fact:
+        """Retire one fact: belief ends, the evidence stays. `undo` brings it back."""
+        return self._loop.wait(self._inner.forget(fact_id, reason=reason, undo=undo))
+
+    def entities(self, *, subject: str | None = None, **words: str) -> Items[v.Entity]:
+        """What the facts are about."""
+        return Items(self._loop, self._inner.entities(subject=subject, **words))
+
+    def episodes(
+        self, *, thread: str | None = None, subject: str | None = None, query: str | None = None, **words: str
+    ) -> Items[v.Episode]:
+        """Summaries of stretches of conversation."""
+        return Items(self._loop, self._inner.episodes(thread=thread, subject=subject, query=query, **words))
+
+    def episode(self, episode_id: str) -> v.Episode:
+        """One episode. Raises NotFound."""
+        return self._loop.wait(self._inner.episode(episode_id))
+
+    def retry_episode(self, episode_id: str, stage: str) -> v.Episode:
+        """Give a failed or dead stage (`summary` or `facts`) a new budget."""
+        return self._loop.wait(self._inner.retry_episode(episode_id, stage))
+
+    def reprocess(
+        self,
+        *,
+        thread: str | None = None,
+        subject: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        fresh: bool = False,
+        include_skipped: bool = False,
+        dry_run: bool = False,
+    ) -> v.ReprocessPlan:
+        """Derive again from events and journaled replies. `fresh` asks the model again, which is paid for."""
+        return self._loop.wait(
+            self._inner.reprocess(
+                thread=thread,
+                subject=subject,
+                since=since,
+                until=until,
+                fresh=fresh,
+                include_skipped=include_skipped,
+                dry_run=dry_run,
+            )
+        )
+
+    def erase(
+        self,
+        *,
+        event: str | None = None,
+        thread: str | None = None,
+        subject: str | None = None,
+        project: str | None = None,
+        dry_run: bool = False,
+    ) -> v.ErasePlan:
+        """Destroy exactly one thing and everything that rests on it. Cannot be undone."""
+        return self._loop.wait(
+            self._inner.erase(event=event, thread=thread, subject=subject, project=project, dry_run=dry_run)
+        )
+
+    def export(self, subject: str = ME) -> dict[str, Any]:
+        """All that is kept about a subject: threads with messages, episodes, facts."""
+        return self._loop.wait(self._inner.export(subject))
+
+    def why(self, any_id: str) -> v.Why:
+        """Where a thing comes from: the events it rests on, what was asked, and what came of it."""
+        return self._loop.wait(self._inner.why(any_id))
+
+    def settle(self, *, timeout_s: float = 30.0) -> bool:
+        """For scripts and tests: open what is due and wait until every receipt is final. False when time ran out."""
+        return self._loop.wait(self._inner.settle(timeout_s=timeout_s))
+
+    def status(self) -> v.Status:
+        """How it is: backlog, stages, what is stuck or given up, workers, providers."""
+        return self._loop.wait(self._inner.status())
+
+    def usage(self, *, days: int = 30) -> list[v.UsageRow]:
+        """Tokens and money, by day, stage and model."""
+        return self._loop.wait(self._inner.usage(days=days))
+
+    def jobs(self, *, state: str | None = None, kind: str | None = None) -> Items[v.Job]:
+        """Background work."""
+        return Items(self._loop, self._inner.jobs(state=state, kind=kind))
+
+    def job(self, job_id: str) -> v.Job:
+        """One job. Raises NotFound."""
+        return self._loop.wait(self._inner.job(job_id))
+
+    def retry_job(self, job_id: str) -> v.Job:
+        """Give a dead job a new budget."""
+        return self._loop.wait(self._inner.retry_job(job_id))
+
+    def retry_jobs(self, *, kind: str | None = None, cause: str | None = None) -> int:
+        """Retry all dead jobs of a kind or an error class; how many there were."""
+        return self._loop.wait(self._inner.retry_jobs(kind=kind, cause=cause))
+
+    def discard_job(self, job_id: str, *, reason: str = "by hand") -> v.Job:
+        """Give up on a job for good."""
+        return self._loop.wait(self._inner.discard_job(job_id, reason=reason))
+
+    def release_job(self, job_id: str) -> v.Job:
+        """End a job's lease now: the old holder can write nothing any more."""
+        return self._loop.wait(self._inner.release_job(job_id))
+
+    def changes(self, *, consumer: str | None = None, after: int | None = None, limit: int = 100) -> v.ChangePage:
+        """Changes after the consumer's cursor. Reading moves nothing: `ack` does. Raises CursorExpired."""
+        return self._loop.wait(self._inner.changes(consumer=consumer, after=after, limit=limit))
+
+    def ack(self, consumer: str, up_to: int) -> int:
+        """Move a consumer's cursor forward, never back; the cursor afterwards."""
+        return self._loop.wait(self._inner.ack(consumer, up_to))
+
+    def projects(self) -> list[v.Project]:
+        """All projects of this store."""
+        return self._loop.wait(self._inner.projects())
+
+    def create_project(self, name: str, *, settings: dict[str, Any] | None = None) -> v.Project:
+        """Raises Conflict where the name is taken."""
+        return self._loop.wait(self._inner.create_project(name, settings=settings))
+
+    def update_project(
+        self, name: str, *, new_name: str | None = None, settings: dict[str, Any] | None = None
+    ) -> v.Project:
+        """Rename a project, or replace its settings."""
+        return self._loop.wait(self._inner.update_project(name, new_name=new_name, settings=settings))
+
+    def create_key(self, name: str, *, project: str | None = None) -> v.KeyCreated:
+        """Make an API key for HTTP. Its token is shown this once."""
+        return self._loop.wait(self._inner.create_key(name, project=project))
+
+    def api_keys(self) -> list[dict[str, Any]]:
+        """API keys, without their tokens."""
+        return self._loop.wait(self._inner.api_keys())
+
+    def revoke_key(self, key_id: str) -> None:
+        """Raises NotFound."""
+        self._loop.wait(self._inner.revoke_key(key_id))

@@ -1,0 +1,1 @@
+"""Language models and embedders; every paid reply goes through the journal."""

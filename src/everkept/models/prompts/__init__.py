@@ -1,0 +1,1 @@
+"""Versioned prompt files and the questions made of them."""

@@ -1,0 +1,1 @@
+"""Protocols of what touches the outside: clock, fault points, models, embedders."""

@@ -1,0 +1,1 @@
+"""Asking: candidates, ranking, packing, and why something was found or held back."""

@@ -1,0 +1,92 @@
+"""A block for a prompt: what was recalled, with dates and sources, within a budget of tokens. Pure.
+
+Items are taken in the order of their rank while they fit, and shown in the order of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from everkept.domain.transcript import estimate_tokens
+
+NOTHING_FITS: Final = "(nothing of what was recalled fits into {tokens} tokens)"
+_HEADINGS: Final = (("fact", "Known facts"), ("episode", "Earlier conversations"), ("turn", "What was said"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One recalled thing, as it is to be shown."""
+
+    id: str
+    kind: str
+    text: str
+    speaker: str | None = None
+    occurred_at: datetime | None = None
+    thread: str | None = None
+    quote: str | None = None
+    unsettled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    text: str
+    """Empty where nothing was recalled; a note in brackets where nothing fits, unless even that does not."""
+    tokens: int
+    kept: frozenset[str]
+    """Ids of the items that are in it."""
+
+
+def pack(items: Sequence[Item], tokens: int | None = None) -> Packed:
+    """Pack items, given best first, into at most `tokens` (by estimate); no budget means all of them."""
+    kept: list[Item] = []
+    used, kinds = 0, set()
+    for item in items:
+        heading = 0 if item.kind in kinds else estimate_tokens(_heading(item.kind)) + 1
+        cost = estimate_tokens(_line(item)) + 1 + heading
+        if tokens is not None and used + cost > tokens:
+            continue
+        used += cost
+        kinds.add(item.kind)
+        kept.append(item)
+    text = _block(kept)
+    if items and not kept:
+        note = NOTHING_FITS.format(tokens=tokens)
+        text = note if tokens is None or estimate_tokens(note) <= tokens else ""
+    return Packed(text=text, tokens=estimate_tokens(text), kept=frozenset(i.id for i in kept))
+
+
+def _block(items: Sequence[Item]) -> str:
+    parts = []
+    for kind, _ in _HEADINGS:
+        mine = sorted((i for i in items if i.kind == kind), key=_time)
+        if mine:
+            parts.append("\n".join([_heading(kind), *map(_line, mine)]))
+    return "\n".join(parts)
+
+
+def _heading(kind: str) -> str:
+    return dict(_HEADINGS)[kind] + ":"
+
+
+def _time(item: Item) -> float:
+    return item.occurred_at.timestamp() if item.occurred_at is not None else float("-inf")
+
+
+def _line(item: Item) -> str:
+    """`- [2026-03-01 09:30] Ann: text (chat-1, evt_1_2)`; further lines of the text are indented."""
+    when = "" if item.occurred_at is None else f"[{item.occurred_at:{_WHEN_FORMAT[item.kind == 'turn']}}] "
+    who = f"{item.speaker}: " if item.kind == "turn" and item.speaker else ""
+    quote = f' ("{_indented(item.quote)}")' if item.quote and item.quote != item.text else ""
+    doubt = " [contradicted elsewhere, not settled]" if item.unsettled else ""
+    source = ", ".join(s for s in (item.thread, item.id) if s)
+    return f"- {when}{who}{_indented(item.text)}{quote}{doubt} ({source})"
+
+
+_WHEN_FORMAT: Final = {True: "%Y-%m-%d %H:%M", False: "%Y-%m-%d"}
+
+
+def _indented(text: str) -> str:
+    return "\n  ".join(text.strip().splitlines())

@@ -1,0 +1,114 @@
+"""What a store function gets: one connection inside one transaction, and statements compiled once.
+
+Statements are SQLAlchemy Core; they are compiled for the dialect on first use and executed with positional rows on
+the driver's own connection (measured three times faster than Core's execution on the append path).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from sqlalchemy import Executable
+from sqlalchemy.engine import Dialect
+
+from everkept.ports.clock import Clock
+
+Row = tuple[Any, ...]
+Params = Mapping[str, Any]
+
+
+class Compiled(NamedTuple):
+    sql: str
+    names: tuple[str, ...]
+    literals: dict[str, Any]
+    """Values that stand in the statement itself."""
+
+    def row(self, params: Params) -> Row:
+        literals = self.literals
+        return tuple([params[n] if n in params else literals[n] for n in self.names])
+
+
+@lru_cache(maxsize=2048)
+def _compile(statement: Executable, dialect: Dialect) -> Compiled:
+    compiled = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
+    names = tuple(compiled.positiontup or ())
+    literals = {k: v for k, v in compiled.params.items() if v is not None}
+    return Compiled(str(compiled), names, literals)
+
+
+def _nobody(due_at_us: int) -> None:
+    return None
+
+
+class Connection:
+    """One connection in one transaction, owned by one thread. Never kept by a store function."""
+
+    def __init__(self, raw: Any, dialect: Dialect, clock: Clock) -> None:
+        self.raw = raw
+        self.dialect = dialect
+        self._clock = clock
+        self._after_commit: list[Callable[[], None]] = []
+        self.on_due: Callable[[int], None] = _nobody
+
+    def now(self) -> int:
+        """The database's clock: microseconds since 1970, UTC. The only clock that comparisons use."""
+        return self._clock.now_us()
+
+    def rows(self, statement: Executable, params: Params | None = None) -> list[Row]:
+        compiled = _compile(statement, self.dialect)
+        result: list[Row] = self.raw.execute(compiled.sql, compiled.row(params or {})).fetchall()
+        return result
+
+    def first(self, statement: Executable, params: Params | None = None) -> Row | None:
+        compiled = _compile(statement, self.dialect)
+        cursor = self.raw.execute(compiled.sql, compiled.row(params or {}))
+        row: Row | None = cursor.fetchone()
+        cursor.close()
+        return row
+
+    def scalar(self, statement: Executable, params: Params | None = None) -> Any:
+        row = self.first(statement, params)
+        return None if row is None else row[0]
+
+    def run(self, statement: Executable, params: Params | None = None) -> int:
+        """Execute and return the number of rows that were changed."""
+        compiled = _compile(statement, self.dialect)
+        count: int = self.raw.execute(compiled.sql, compiled.row(params or {})).rowcount
+        return count
+
+    def many(self, statement: Executable, rows: Sequence[Params] | Iterable[Params]) -> None:
+        """One `executemany`; an empty list does nothing."""
+        compiled = _compile(statement, self.dialect)
+        values = [compiled.row(r) for r in rows]
+        if values:
+            self.raw.executemany(compiled.sql, values)
+
+    def allocate(self, table: str, count: int) -> int:
+        """The first of `count` new row numbers of `table`, which the caller then writes. Never given out again."""
+        row = self.raw.execute("select seq from sqlite_sequence where name = ?", (table,)).fetchone()
+        first = (row[0] if row else 0) + 1
+        if row:
+            self.raw.execute("update sqlite_sequence set seq = ? where name = ?", (first + count - 1, table))
+        else:
+            self.raw.execute("insert into sqlite_sequence(name, seq) values(?, ?)", (table, first + count - 1))
+        return int(first)
+
+    def after_commit(self, effect: Callable[[], None]) -> None:
+        """Run `effect` once this transaction is durable; never if it is rolled back."""
+        self._after_commit.append(effect)
+
+    def hint(self, due_at_us: int) -> None:
+        """Work was scheduled for then: once durable, whoever polls is told, which only shortens the poll."""
+        self.after_commit(lambda: self.on_due(due_at_us))
+
+    def take_effects(self) -> list[Callable[[], None]]:
+        effects, self._after_commit = self._after_commit, []
+        return effects
+
+    def mark(self) -> int:
+        return len(self._after_commit)
+
+    def forget_effects(self, mark: int) -> None:
+        del self._after_commit[mark:]

@@ -1,0 +1,434 @@
+"""Facts: written with their evidence, then settled as a set, so that the order of work decides nothing (G9)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import text
+
+from everkept.domain.facts import FactDraft
+from everkept.domain.ids import ProjectId, SubjectId, row_id
+from everkept.domain.jobs import Schedule
+from everkept.domain.passage import Analysed
+from everkept.domain.predicates import normalise_name, normalise_predicate
+from everkept.domain.timeline import FactState, Pair, TimelineFact, Verdict, find_conflicts, settle
+from everkept.errors import NotFound, SubjectMoved
+from everkept.store.changes import NewChange, record_changes
+from everkept.store.connection import Connection
+from everkept.store.hidden import SHOWN_FACT
+from everkept.store.jobs import ensure_lane, schedule
+from everkept.store.search import NewPassage, index_passages
+from everkept.store.streams import wake_embedder
+
+JUDGE = "judge_conflicts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFact:
+    """A checked draft with what the store adds to it: when its evidence was said, and its text analysed."""
+
+    draft: FactDraft
+    said_at: int
+    stream: int | None
+    analysed: Analysed
+    pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactsOf:
+    """Where a set of facts comes from: one slice of a window, or a hand (window None, `key` its idempotency key)."""
+
+    project: int
+    subject: int
+    window: int | None
+    slice: int
+    revision: int | None
+    """The subject's revision when the job read it; None for a hand."""
+    key: str = ""
+
+
+# ---- entities
+
+_ALIAS = text("select entity_id from entity_aliases where subject_id = :subject and norm = :norm")
+_ENTITY = text("""
+insert into entities(project_id, subject_id, name, norm, type, created_at)
+values(:project, :subject, :name, :norm, :type, :now) on conflict(subject_id, norm) do update set norm = excluded.norm
+returning id""")
+_ADD_ALIAS = text("""
+insert into entity_aliases(subject_id, norm, entity_id, name) values(:subject, :norm, :entity, :name) on conflict do nothing""")
+_KNOWN_ENTITIES = text("""
+select e.name, e.type, count(f.id) from entities e left join facts f on f.entity_id = e.id
+where e.subject_id = :subject group by e.id order by 3 desc, e.id limit :limit""")
+_LIST_ENTITIES = text("""
+select e.id, e.name, e.type, (select count(*) from facts f where f.entity_id = e.id),
+  (select json_group_array(a.name) from entity_aliases a where a.entity_id = e.id)
+from entities e where e.project_id = :project and (:subject is null or e.subject_id = :subject)
+  and (:before is null or e.id < :before) order by e.id desc limit :limit""")
+
+
+def _ensure_entity(conn: Connection, of: FactsOf, name: str, type_: str) -> int:
+    """By exact name or alias; else a new one."""
+    norm = normalise_name(name)
+    found = conn.scalar(_ALIAS, {"subject": of.subject, "norm": norm})
+    if found is not None:
+        return int(found)
+    entity = conn.scalar(_ENTITY, {
+        "project": of.project, "subject": of.subject, "name": name, "norm": norm, "type": type_, "now": conn.now()})  # fmt: skip
+    conn.run(_ADD_ALIAS, {"subject": of.subject, "norm": norm, "entity": entity, "name": name})
+    return int(entity)
+
+
+def add_alias(conn: Connection, subject: int, entity_name: str, alias: str) -> None:
+    """Let `alias` name the entity from now on, where nothing else has that name."""
+    entity = conn.scalar(_ALIAS, {"subject": subject, "norm": normalise_name(entity_name)})
+    if entity is not None:
+        conn.run(_ADD_ALIAS, {"subject": subject, "norm": normalise_name(alias), "entity": entity, "name": alias})
+
+
+def known_entities(conn: Connection, subject: int, limit: int) -> list[tuple[str, str]]:
+    """(name, type), most mentioned first."""
+    return [(r[0], r[1]) for r in conn.rows(_KNOWN_ENTITIES, {"subject": subject, "limit": limit})]
+
+
+def list_entities(conn: Connection, project: int, subject: int | None, before: int | None, limit: int) -> list[tuple[Any, ...]]:
+    """(id, name, type, facts, aliases as JSON), newest first."""
+    return conn.rows(_LIST_ENTITIES, {"project": project, "subject": subject, "before": before, "limit": limit})
+
+
+# ---- writing
+
+_REVISION = text("select revision from subjects where id = :subject")
+_RAISE = text("update subjects set revision = revision + 1 where id = :subject")
+_ADD = text("""
+insert into facts(project_id, subject_id, entity_id, window_id, draft_key, predicate, predicate_norm, object, object_norm, text,
+  quote, confidence, single_valued, closes, correction, replaces, valid_from, valid_until, said_at, said_stream, said_seq,
+  said_index, recorded_at, closed_at, pinned)
+values(:project, :subject, :entity, :window, :draft_key, :predicate, :predicate_norm, :object, :object_norm, :text,
+  :quote, :confidence, :single_valued, :closes, :correction, :replaces, :valid_from, :valid_until, :said_at, :said_stream,
+  :said_seq, :said_index, :now, :valid_until, :pinned)
+on conflict(subject_id, draft_key) do nothing returning id""")
+_EVIDENCE = text("insert into fact_events(fact_id, stream_id, seq) values(:fact, :stream, :seq) on conflict do nothing")
+_SLICE_DONE = text("update slices set facts_at = :now, rejected = :rejected where window_id = :window and slice = :slice")
+_LEFT = text("select count(*) from slices where window_id = :window and facts_at is null")
+_WINDOW_DONE = text("update windows set facts_at = :now where id = :window")
+_BY_KEY = text("select id from facts where subject_id = :subject and draft_key = :key")
+
+
+def subject_revision(conn: Connection, subject: int) -> int:
+    found = conn.scalar(_REVISION, {"subject": subject})
+    return -1 if found is None else int(found)
+
+
+def write_facts(conn: Connection, of: FactsOf, facts: Sequence[NewFact], rejected: str) -> list[int]:
+    """Write one slice's facts, settle what they touch and open the conflicts they cause; the ids that are new.
+
+    Raises SubjectMoved where the subject is no longer what the job read; then nothing of it counts.
+    """
+    if of.revision is not None and subject_revision(conn, of.subject) != of.revision:
+        raise SubjectMoved("the subject changed while its facts were extracted; the job runs again")
+    added: dict[int, NewFact] = {}
+    slots: set[tuple[int, str]] = set()
+    for index, fact in enumerate(facts):
+        entity = _ensure_entity(conn, of, fact.draft.entity, fact.draft.object_type if fact.draft.kind == "entity" else "other")
+        row = _fact_row(conn, of, fact, index, entity)
+        fact_id = conn.scalar(_ADD, row)
+        if fact_id is None:
+            continue
+        slots.add((entity, row["predicate_norm"]))
+        added[fact_id] = fact
+        if fact.stream is not None:
+            conn.many(_EVIDENCE, [{"fact": fact_id, "stream": fact.stream, "seq": seq} for seq in fact.draft.seqs])
+    _index(conn, of, added)
+    if added:
+        conn.run(_RAISE, {"subject": of.subject})
+    changed = settle_slots(conn, of.project, of.subject, slots)
+    if of.window is not None:
+        _complete_slice(conn, of.window, of.slice, rejected)
+    record_changes(conn, of.project, [
+        *(NewChange(kind="fact.added", ref=row_id("fct", f), subject=of.subject) for f in added),
+        *(NewChange(kind="fact.changed", ref=row_id("fct", f), subject=of.subject) for f in changed if f not in added),
+    ])  # fmt: skip
+    return list(added)
+
+
+def _complete_slice(conn: Connection, window: int, part: int, rejected: str) -> None:
+    now = conn.now()
+    conn.run(_SLICE_DONE, {"window": window, "slice": part, "now": now, "rejected": rejected})
+    if conn.scalar(_LEFT, {"window": window}) == 0:
+        conn.run(_WINDOW_DONE, {"window": window, "now": now})
+
+
+def _fact_row(conn: Connection, of: FactsOf, fact: NewFact, index: int, entity: int) -> dict[str, Any]:
+    d = fact.draft
+    predicate = normalise_predicate(d.predicate)
+    object_norm = normalise_name(d.object)
+    return {
+        "project": of.project, "subject": of.subject, "entity": entity, "window": of.window,
+        "draft_key": of.key or _draft_key(of, fact, predicate, object_norm), "predicate": d.predicate, "predicate_norm": predicate,
+        "object": d.object, "object_norm": object_norm, "text": d.text, "quote": d.quote or None, "confidence": d.confidence,
+        "single_valued": d.single_valued, "closes": d.closes, "correction": d.correction, "replaces": d.replaces,
+        "valid_from": d.valid_from_us, "valid_until": d.valid_until_us, "said_at": fact.said_at, "said_stream": fact.stream,
+        "said_seq": d.seqs[0] if d.seqs else None, "said_index": index, "now": conn.now(), "pinned": fact.pinned,
+    }  # fmt: skip
+
+
+def _draft_key(of: FactsOf, fact: NewFact, predicate: str, object_norm: str) -> str:
+    """What is the same statement of the same slice, however often it is derived."""
+    d = fact.draft
+    parts = (normalise_name(d.entity), predicate, object_norm, d.closes, d.correction, d.valid_from_us, d.valid_until_us, d.seqs[:1])
+    digest = hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()
+    return f"{of.window}.{of.slice}:{digest}"
+
+
+def _index(conn: Connection, of: FactsOf, added: dict[int, NewFact]) -> None:
+    if not added:
+        return
+    index_passages(conn, [
+        NewPassage(project=ProjectId(of.project), subject=SubjectId(of.subject), kind="fact", ref=fact_id,
+                   speaker=fact.draft.entity, occurred_at_us=fact.said_at, analysed=fact.analysed)
+        for fact_id, fact in added.items()
+    ])  # fmt: skip
+    wake_embedder(conn, of.project)
+
+
+def find_hand_fact(conn: Connection, subject: int, key: str) -> int | None:
+    found = conn.scalar(_BY_KEY, {"subject": subject, "key": key})
+    return None if found is None else int(found)
+
+
+# ---- settling
+
+_SLOT = text("""
+select f.id, f.said_at, f.said_stream, f.said_seq, f.said_index, e.norm, f.predicate_norm, f.object, f.confidence, f.valid_from,
+  f.valid_until, f.single_valued, f.closes, f.correction, f.replaces, f.pinned, f.retired_by_hand, f.retired_because,
+  f.closed_at, f.closed_by, f.retired_at, f.superseded_by, f.duplicate_of, f.live, f.unsettled
+from facts f join entities e on e.id = f.entity_id where f.entity_id = :entity and f.predicate_norm = :predicate""")
+_VERDICTS = text("""
+select earlier_fact, later_fact, verdict from verdicts where subject_id = :subject""")
+_OPEN = text("""
+insert into verdicts(subject_id, earlier_fact, later_fact, opened_at) values(:subject, :earlier, :later, :now)
+on conflict do nothing""")
+_STATE = text("""
+update facts set closed_at = :closed_at, closed_by = :closed_by, closed_known_at = :closed_known_at, retired_at = :retired_at,
+  retired_because = :retired_because, superseded_by = :superseded_by, duplicate_of = :duplicate_of, live = :live,
+  unsettled = :unsettled
+where id = :id""")
+
+
+def settle_slots(conn: Connection, project: int, subject: int, slots: Iterable[tuple[int, str]]) -> list[int]:
+    """Settle the statements of each (entity, predicate) as a set; the facts whose state changed. Opens new conflicts."""
+    changed: list[int] = []
+    opened = False
+    for entity, predicate in sorted(slots):
+        rows = {r[0]: r for r in conn.rows(_SLOT, {"entity": entity, "predicate": predicate})}
+        facts = [_timeline_fact(r) for r in rows.values()]
+        verdicts = _verdicts(conn, subject, rows)
+        pairs = [p for p in find_conflicts(facts, verdicts) if p not in verdicts]
+        conn.many(_OPEN, [{"subject": subject, "earlier": a, "later": b, "now": conn.now()} for a, b in pairs])
+        opened = opened or bool(pairs)
+        verdicts |= dict.fromkeys(pairs, "open")
+        for state in settle(facts, verdicts):
+            if _write_state(conn, rows[state.id], state):
+                changed.append(state.id)
+    if opened:
+        schedule(conn, [judge_wish(conn, project, subject)])
+    return changed
+
+
+def judge_wish(conn: Connection, project: int, subject: int) -> Schedule:
+    return Schedule(
+        kind=JUDGE, key=str(subject), project=project, lane=ensure_lane(conn, project, subject), due_at_us=conn.now(),
+        uses="model", serial_key=f"facts:{project}:{subject}", args=json.dumps({"subject": subject}),
+    )  # fmt: skip
+
+
+def _verdicts(conn: Connection, subject: int, rows: dict[int, Any]) -> dict[Pair, Verdict]:
+    found = conn.rows(_VERDICTS, {"subject": subject})
+    return {(a, b): verdict or "open" for a, b, verdict in found if a in rows and b in rows}
+
+
+def _timeline_fact(r: tuple[Any, ...]) -> TimelineFact:
+    return TimelineFact(
+        id=r[0], said_us=r[1], stream=r[2] or 0, seq=r[3] or 0, draft=r[4], entity=r[5], predicate=r[6], object=r[7],
+        confidence=r[8], valid_from_us=r[9], valid_until_us=r[10], single_valued=None if r[11] is None else bool(r[11]),
+        closes=bool(r[12]), correction=bool(r[13]), replaces=r[14], pinned=bool(r[15]),
+        retired_by_hand=(r[17] or "by hand") if r[16] else None,
+    )  # fmt: skip
+
+
+def _write_state(conn: Connection, r: tuple[Any, ...], s: FactState) -> bool:
+    now = conn.now()
+    closed_at, closed_by, retired_at = r[18], r[19], r[20]
+    before = (closed_at, closed_by, None if retired_at is None else r[17], r[21], r[22], bool(r[23]), bool(r[24]))
+    after = (s.closed_at_us, s.closed_by, s.retired, s.superseded_by, s.duplicate_of, s.live, s.unsettled)
+    if before == after:
+        return False
+    conn.run(_STATE, {
+        "id": s.id, "closed_at": s.closed_at_us, "closed_by": s.closed_by,
+        "closed_known_at": now if s.closed_by is not None else None,
+        "retired_at": (retired_at or now) if s.retired is not None else None, "retired_because": s.retired,
+        "superseded_by": s.superseded_by, "duplicate_of": s.duplicate_of, "live": s.live, "unsettled": s.unsettled,
+    })  # fmt: skip
+    return True
+
+
+# ---- judging
+
+_OPEN_PAIRS = text("""
+select earlier_fact, later_fact from verdicts where subject_id = :subject and verdict is null
+order by opened_at, earlier_fact, later_fact limit :limit""")
+_JUDGED = text("""
+update verdicts set verdict = :verdict, reason = :reason, judged_at = :now
+where earlier_fact = :earlier and later_fact = :later and verdict is null""")
+_SLOT_OF = text("select entity_id, predicate_norm from facts where id = :id")
+
+
+def open_conflicts(conn: Connection, subject: int, limit: int) -> list[Pair]:
+    return [(r[0], r[1]) for r in conn.rows(_OPEN_PAIRS, {"subject": subject, "limit": limit})]
+
+
+def write_verdicts(
+    conn: Connection, project: int, subject: int, revision: int, verdicts: Sequence[tuple[Pair, Verdict, str]]
+) -> None:
+    """Keep the rulings and settle again. Raises SubjectMoved where the subject is no longer what the judge saw."""
+    if subject_revision(conn, subject) != revision:
+        raise SubjectMoved("the subject changed while its contradictions were judged; the job runs again")
+    slots: set[tuple[int, str]] = set()
+    for (earlier, later), verdict, reason in verdicts:
+        conn.run(_JUDGED, {"earlier": earlier, "later": later, "verdict": verdict, "reason": reason, "now": conn.now()})
+        slots |= {(r[0], r[1]) for f in (earlier, later) for r in conn.rows(_SLOT_OF, {"id": f})}
+    conn.run(_RAISE, {"subject": subject})
+    changed = settle_slots(conn, project, subject, slots)
+    record_changes(conn, project, [NewChange(kind="fact.changed", ref=row_id("fct", f), subject=subject) for f in changed])
+
+
+_TIMELINE = text("""
+select f.id, f.said_at, f.said_stream, f.said_seq, f.said_index, e.norm, f.predicate_norm, f.object, f.confidence, f.valid_from,
+  f.valid_until, f.single_valued, f.closes, f.correction, f.replaces, f.pinned, f.retired_by_hand, f.retired_because
+from facts f join entities e on e.id = f.entity_id where f.id in (select value from json_each(:ids))""")
+
+
+def timeline_facts(conn: Connection, ids: Sequence[int]) -> dict[int, TimelineFact]:
+    return {r[0]: _timeline_fact(r) for r in conn.rows(_TIMELINE, {"ids": json.dumps(list(ids))})}
+
+
+# ---- by hand
+
+_HAND = text("""
+update facts set retired_by_hand = :by_hand, retired_because = :why where id = :id and project_id = :project""")
+_OWNER = text("select subject_id, entity_id, predicate_norm from facts where id = :id and project_id = :project")
+
+
+def retire_by_hand(conn: Connection, project: int, fact: int, why: str | None) -> None:
+    """Retire (or, with `why` None, bring back) one fact, and settle its slot. Raises NotFound."""
+    owner = conn.first(_OWNER, {"id": fact, "project": project})
+    if owner is None:
+        raise NotFound(f"there is no fact {row_id('fct', fact)}", id=row_id("fct", fact))
+    subject, entity, predicate = owner
+    conn.run(_HAND, {"id": fact, "project": project, "by_hand": why is not None, "why": why})
+    conn.run(_RAISE, {"subject": subject})
+    changed = settle_slots(conn, project, subject, [(entity, predicate)])
+    record_changes(conn, project, [NewChange(kind="fact.changed", ref=row_id("fct", f), subject=subject) for f in changed])
+
+
+# ---- reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactRow:
+    id: int
+    subject: int
+    subject_name: str
+    entity: str
+    predicate: str
+    object: str
+    text: str
+    quote: str | None
+    confidence: float
+    valid_from: int | None
+    valid_until: int | None
+    said_at: int
+    recorded_at: int
+    closed_at: int | None
+    closed_by: int | None
+    closed_known_at: int | None
+    retired_at: int | None
+    retired_because: str | None
+    superseded_by: int | None
+    duplicate_of: int | None
+    live: bool
+    unsettled: bool
+    pinned: bool
+    closes: bool
+    window: int | None
+
+
+_FACT_COLUMNS = """
+select f.id, f.subject_id, u.name, e.name, f.predicate, f.object, f.text, f.quote, f.confidence, f.valid_from, f.valid_until,
+  f.said_at, f.recorded_at, f.closed_at, f.closed_by, f.closed_known_at, f.retired_at, f.retired_because, f.superseded_by,
+  f.duplicate_of, f.live, f.unsettled, f.pinned, f.closes, f.window_id
+from facts f join subjects u on u.id = f.subject_id and u.erased_at is null join entities e on e.id = f.entity_id
+"""
+_BY_IDS = text(
+    _FACT_COLUMNS + f"where f.project_id = :project and f.id in (select value from json_each(:ids)) and {SHOWN_FACT}"
+)
+_LIST = text(
+    _FACT_COLUMNS + f"where {SHOWN_FACT} and f.project_id = :project and (:subject is null or f.subject_id = :subject)"
+    " and (:before is null or f.id < :before) order by f.id desc limit :limit"
+)
+_EVENTS_OF = text("""
+select fact_id, stream_id, seq from fact_events where fact_id in (select value from json_each(:ids)) order by fact_id, stream_id, seq""")
+_LIVE = text(
+    _FACT_COLUMNS + f"where f.subject_id = :subject and f.live and not f.closes and f.closed_at is null and {SHOWN_FACT}"
+    " order by f.said_at desc, f.id desc limit :limit"
+)
+
+
+def _fact(r: tuple[Any, ...]) -> FactRow:
+    return FactRow(
+        id=r[0], subject=r[1], subject_name=r[2], entity=r[3], predicate=r[4], object=r[5], text=r[6], quote=r[7], confidence=r[8],
+        valid_from=r[9], valid_until=r[10], said_at=r[11], recorded_at=r[12], closed_at=r[13], closed_by=r[14],
+        closed_known_at=r[15], retired_at=r[16], retired_because=r[17], superseded_by=r[18], duplicate_of=r[19], live=bool(r[20]),
+        unsettled=bool(r[21]), pinned=bool(r[22]), closes=bool(r[23]), window=r[24],
+    )  # fmt: skip
+
+
+def facts_by_id(conn: Connection, project: int, ids: Sequence[int]) -> dict[int, FactRow]:
+    return {r[0]: _fact(r) for r in conn.rows(_BY_IDS, {"project": project, "ids": json.dumps(list(ids))})}
+
+
+def list_facts(conn: Connection, project: int, subject: int | None, before: int | None, limit: int) -> list[FactRow]:
+    """All facts of the scope, whatever their state, newest first."""
+    return [_fact(r) for r in conn.rows(_LIST, {"project": project, "subject": subject, "before": before, "limit": limit})]
+
+
+def live_facts(conn: Connection, subject: int, limit: int) -> list[FactRow]:
+    """What is believed and holds now, latest said first: shown to an extractor as what is known."""
+    return [_fact(r) for r in conn.rows(_LIVE, {"subject": subject, "limit": limit})]
+
+
+def events_of_facts(conn: Connection, ids: Sequence[int]) -> dict[int, list[tuple[int, int]]]:
+    """{fact: [(stream, seq), …]}: the evidence of each."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for fact, stream, seq in conn.rows(_EVENTS_OF, {"ids": json.dumps(list(ids))}):
+        found.setdefault(fact, []).append((stream, seq))
+    return found
+
+
+_STUCK_VERDICTS = text("""
+select distinct v.subject_id, u.project_id from verdicts v join subjects u on u.id = v.subject_id
+where v.verdict is null and v.subject_id > :after and not exists (
+  select 1 from jobs j where j.kind = 'judge_conflicts' and j.key = cast(v.subject_id as text) and j.state <> 'done')
+order by v.subject_id limit :limit""")
+
+
+def sweep_conflicts(conn: Connection, after: int, limit: int) -> tuple[list[int], int]:
+    """Schedule the judge for open conflicts whose job is missing; (subjects repaired, where to go on: 0 = the end)."""
+    rows = conn.rows(_STUCK_VERDICTS, {"after": after, "limit": limit})
+    for subject, project in rows:
+        schedule(conn, [judge_wish(conn, project, subject)])
+    return [r[0] for r in rows], rows[-1][0] if len(rows) == limit else 0

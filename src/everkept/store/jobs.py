@@ -1,0 +1,529 @@
+"""The jobs table: schedule, promote, claim, renew, finish, expire. Lanes give the turn (G13), fences the right (G6, G7)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import text
+
+from everkept.domain.jobs import Discard, Done, GiveUp, Lease, Outcome, Retry, Schedule, Snooze, Uses
+from everkept.errors import LeaseLost
+from everkept.store.connection import Connection
+
+USES: tuple[Uses, ...] = ("local", "model", "embedder")
+HISTORY_MAX = 20
+
+# ---- lanes
+
+_GROUP_FIND = text("select id from lane_groups where project_id = :project")
+_GROUP_ADD = text("insert into lane_groups(project_id) values(:project) on conflict do nothing")
+_LANE_FIND = text("select id from lanes where group_id = :group and subject_id = :subject")
+_LANE_ADD = text("insert into lanes(group_id, subject_id) values(:group, :subject) on conflict do nothing")
+
+
+def ensure_lane(conn: Connection, project: int, subject: int) -> int:
+    """The lane of one subject's work; subject 0 is the project's own."""
+    group = conn.scalar(_GROUP_FIND, {"project": project})
+    if group is None:
+        conn.run(_GROUP_ADD, {"project": project})
+        group = conn.scalar(_GROUP_FIND, {"project": project})
+    lane = conn.scalar(_LANE_FIND, {"group": group, "subject": subject})
+    if lane is None:
+        conn.run(_LANE_ADD, {"group": group, "subject": subject})
+        lane = conn.scalar(_LANE_FIND, {"group": group, "subject": subject})
+    return int(lane)
+
+
+def _count(use: str) -> dict[str, Any]:
+    return {
+        "group": text(f"update lane_groups set ready_{use} = ready_{use} + :n where id = :id"),
+        "lane": text(f"update lanes set ready_{use} = ready_{use} + :n where id = :id"),
+    }
+
+
+_READY: dict[str, dict[str, Any]] = {use: _count(use) for use in USES}
+
+
+# ---- schedule
+
+_SCHEDULE = text("""
+insert into jobs(project_id, kind, key, lane_id, uses, serial_key, args, state, due_at, first_due_at, created_at)
+values(:project, :kind, :key, :lane, :uses, :serial_key, :args, 'waiting', :due, :due, :now)
+on conflict(kind, key) do update set
+  due_at = case
+    when jobs.state in ('done', 'discarded') then excluded.due_at
+    when jobs.state = 'dead' then
+      case when :rearm_dead = 1 and excluded.due_at < :now + :dead_wait then :now + :dead_wait
+           when :rearm_dead = 1 then excluded.due_at else jobs.due_at end
+    when jobs.state = 'leased' and jobs.generation = jobs.leased_generation then excluded.due_at
+    when :debounce_max >= 0 then
+      case when excluded.due_at < coalesce(jobs.first_due_at, excluded.due_at) + :debounce_max then excluded.due_at
+           -- snoozed beyond the longest wait by its own decision: it stays there, and is not woken by every message
+           when jobs.due_at > jobs.first_due_at + :debounce_max then
+             case when excluded.due_at < jobs.due_at then excluded.due_at else jobs.due_at end
+           else coalesce(jobs.first_due_at, excluded.due_at) + :debounce_max end
+    when excluded.due_at < jobs.due_at then excluded.due_at
+    else jobs.due_at end,
+  first_due_at = case
+    when jobs.state in ('done', 'discarded') then excluded.due_at
+    when jobs.state = 'dead' and :rearm_dead = 1 then excluded.due_at
+    when jobs.state = 'leased' and jobs.generation = jobs.leased_generation then excluded.due_at
+    else coalesce(jobs.first_due_at, excluded.due_at) end,
+  generation = jobs.generation + 1,
+  args = excluded.args,
+  attempts = case when jobs.state in ('done', 'discarded') then 0 else jobs.attempts end,
+  crashes = case when jobs.state in ('done', 'discarded') then 0 else jobs.crashes end,
+  error = case when jobs.state in ('done', 'discarded') then null else jobs.error end,
+  error_class = case when jobs.state in ('done', 'discarded') then null else jobs.error_class end,
+  finished_at = case when jobs.state in ('done', 'discarded') or (jobs.state = 'dead' and :rearm_dead = 1)
+    then null else jobs.finished_at end,
+  state = case when jobs.state in ('done', 'discarded') or (jobs.state = 'dead' and :rearm_dead = 1)
+    then 'waiting' else jobs.state end
+""")
+DEAD_WAIT_US = 3_600_000_000
+"""The back-off a dead timer had reached: it starts again no sooner."""
+
+
+def schedule(conn: Connection, wishes: Sequence[Schedule]) -> None:
+    """Upsert by (kind, key), in the caller's transaction; touches no lane."""
+    now = conn.now()
+    rows = [
+        {
+            "project": w.project, "kind": w.kind, "key": w.key, "lane": w.lane, "uses": w.uses, "serial_key": w.serial_key,
+            "args": w.args, "due": w.due_at_us, "now": now, "rearm_dead": int(w.rearm_dead), "dead_wait": DEAD_WAIT_US,
+            "debounce_max": -1 if w.debounce_max_us is None else w.debounce_max_us,
+        }
+        for w in wishes
+    ]  # fmt: skip
+    if not rows:
+        return
+    conn.many(_SCHEDULE, rows)
+    conn.hint(min(w.due_at_us for w in wishes))
+
+
+# ---- promote and expire: what the tick does
+
+_DUE = text("""
+select id, lane_id, uses from jobs where state = 'waiting' and due_at <= :now order by due_at, id limit :limit""")
+_PROMOTE = text("update jobs set state = 'ready' where id = :id and state = 'waiting'")
+_LANE_STATE = text("""
+select l.group_id, l.running + l.ready_local + l.ready_model + l.ready_embedder,
+       g.running + g.ready_local + g.ready_model + g.ready_embedder
+from lanes l join lane_groups g on g.id = l.group_id where l.id = :lane""")
+_LANE_WAKES = text("""
+update lanes set served = (select g.virtual from lane_groups g where g.id = lanes.group_id)
+where id = :lane and served < (select g.virtual from lane_groups g where g.id = lanes.group_id)""")
+_GROUP_WAKES = text("""
+update lane_groups set served = (select c.value from counters c where c.name = 'virtual')
+where id = :group and served < (select c.value from counters c where c.name = 'virtual')""")
+_EARLIEST = text("select min(due_at) from jobs where state = 'waiting'")
+
+
+def promote_due(conn: Connection, limit: int) -> tuple[int, int | None]:
+    """Make due jobs claimable; how many, and when the next one is due (None: none waits)."""
+    due = conn.rows(_DUE, {"now": conn.now(), "limit": limit})
+    conn.many(_PROMOTE, [{"id": job} for job, _, _ in due])
+    counts: dict[tuple[int, str], int] = {}
+    for _, lane, use in due:
+        counts[lane, use] = counts.get((lane, use), 0) + 1
+    for (lane, use), n in counts.items():
+        _add_ready(conn, lane, use, n)
+    return len(due), conn.scalar(_EARLIEST)
+
+
+def _add_ready(conn: Connection, lane: int, use: str, n: int) -> None:
+    """Count jobs in; a lane (and its project) that was idle starts at the current minimum, without saved-up turns."""
+    row = conn.first(_LANE_STATE, {"lane": lane})
+    assert row is not None
+    group, lane_busy, group_busy = row
+    if n > 0 and not lane_busy:
+        conn.run(_LANE_WAKES, {"lane": lane})
+    if n > 0 and not group_busy:
+        conn.run(_GROUP_WAKES, {"group": group})
+    conn.run(_READY[use]["lane"], {"n": n, "id": lane})
+    conn.run(_READY[use]["group"], {"n": n, "id": group})
+
+
+_EXPIRED = text("""
+select id, lane_id, uses, crashes, attempts, history, owner, charged_s from jobs
+where state = 'leased' and lease_until <= :now order by lease_until limit :limit""")
+_EXPIRE = text("""
+update jobs set state = :state, owner = null, lease_until = null, due_at = :now, error = :error, error_class = 'crashed',
+  history = :history, finished_at = :finished where id = :id""")
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    job: int
+    owner: str
+    dead: bool
+
+
+def expire_leases(conn: Connection, crashes_max: int, limit: int = 100) -> list[Expired]:
+    """Take back what a worker no longer renews. The claim was booked as a crash, so the count is already right."""
+    now = conn.now()
+    gone = []
+    for job, lane, _use, crashes, _attempts, history, owner, charged in conn.rows(_EXPIRED, {"now": now, "limit": limit}):
+        dead = crashes >= crashes_max
+        error = f"the worker {owner} died or froze over it ({crashes} of at most {crashes_max} times)"
+        conn.run(_EXPIRE, {
+            "id": job, "state": "dead" if dead else "waiting", "now": now, "error": error,
+            "finished": now if dead else None, "history": add_history(history, now, "crashed", error),
+        })  # fmt: skip
+        _leave(conn, lane, charged, charged)
+        gone.append(Expired(job, owner, dead))
+    if gone:
+        conn.hint(now)
+    return gone
+
+
+def add_history(history: str, at_us: int, error_class: str, error: str) -> str:
+    rows = json.loads(history)
+    rows.append({"at": at_us, "class": error_class, "error": error[:500]})
+    return json.dumps(rows[-HISTORY_MAX:])
+
+
+# ---- claim
+
+
+def _turn(use: str) -> tuple[Any, Any]:
+    return (
+        text(f"select id, served from lane_groups where ready_{use} > 0 order by served, id limit :k"),
+        text(f"select id, served, running from lanes where group_id = :group and ready_{use} > 0 order by served, id limit :k"),
+    )
+
+
+_TURNS = {use: _turn(use) for use in USES}
+_NEXT = {
+    use: text(f"""
+select id, due_at, crashes from jobs j where lane_id = :lane and state = 'ready' and uses = '{use}'
+  and (serial_key is null or not exists (
+    select 1 from jobs o where o.serial_key = j.serial_key and o.state = 'leased'))
+order by due_at, id limit 1""")
+    for use in USES
+}
+_POSTPONE = text("update jobs set state = 'waiting' where id = :id")
+_LEASE = text("""
+update jobs set state = 'leased', owner = :owner, lease_until = :until, fence = fence + 1, crashes = crashes + 1,
+  leased_generation = generation, started_at = :now, charged_s = :charge
+where id = :id
+returning id, kind, key, project_id, lane_id, uses, args, fence, generation, attempts, crashes, budget""")
+# Whoever was held up (a circuit, a serial key, an estimate that was too high) has one turn at once and then stands with the
+# others: turns are never saved up, or a lane that wakes would wait until all of them were spent (G13).
+_SERVE_LANE = text("""
+update lanes set running = running + 1, served = :s + (
+  select case when g.virtual > lanes.served then g.virtual else lanes.served end from lane_groups g where g.id = lanes.group_id)
+where id = :id returning group_id, subject_id""")
+_SERVE_GROUP = text("""
+update lane_groups set running = running + 1, virtual = case when virtual < :lane_served then :lane_served else virtual end,
+  served = :s / weight + (
+    select case when c.value > lane_groups.served then c.value else lane_groups.served end from counters c where c.name = 'virtual')
+where id = :id""")
+_SERVE_ALL = text("update counters set value = :served where name = 'virtual' and value < :served")
+_VIRTUAL = text("insert into counters(name, value) values('virtual', 0) on conflict do nothing")
+_KIND_OF = text("select kind from jobs where id = :id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRequest:
+    owner: str
+    free: int
+    """Slots this worker has free; it never claims more."""
+    slots: int
+    """Slots of all live workers: a lane holds at most one less (at least one)."""
+    lease_s: float
+    uses: dict[Uses, int]
+    """What may be claimed, and how many of each at most (permits left; 1 for a probe; absent: circuit open)."""
+    idle: bool
+    """Nothing runs in this worker: only then is a job taken whose last worker died."""
+    estimates_s: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    leases: list[Lease]
+    drain: bool
+    """The next in turn must run alone: claim nothing until this worker is idle."""
+
+
+def claim(conn: Connection, request: ClaimRequest) -> Claimed:
+    """Lease what is next in turn, at most the free slots: lanes by least service received, due time within one."""
+    leases: list[Lease] = []
+    left = dict(request.uses)
+    cap = max(1, request.slots - 1)
+    running = sum(running_by_use(conn).values())
+    conn.run(_VIRTUAL)
+    while len(leases) < request.free:
+        # A lane that is passed over has something running, so among this many one is free to go.
+        look = running + len(leases) + 1
+        found = _next_in_turn(conn, [u for u in USES if left.get(u, 0) > 0], cap, look)
+        if found is None:
+            break
+        job, crashes, lane, use, lane_served, group_served = found
+        alone = crashes > 0
+        if alone and not (request.idle and not leases):
+            return Claimed(leases, drain=True)
+        lease = _take(conn, request, job, lane, use, lane_served, group_served, alone)
+        leases.append(lease)
+        left[use] -= 1
+        if alone:
+            return Claimed(leases, drain=True)
+    return Claimed(leases, drain=False)
+
+
+def _next_in_turn(
+    conn: Connection, uses: Sequence[Uses], cap: int, look: int
+) -> tuple[int, int, int, Uses, float, float] | None:
+    """(job, crashes, lane, use, lane's service, project's service) of the next job, or None."""
+    groups = sorted(
+        ((served, group, use) for use in uses for group, served in conn.rows(_TURNS[use][0], {"k": look})),
+        key=lambda g: g[:2],
+    )
+    for group_served, group, use in groups:
+        for lane, lane_served, lane_running in conn.rows(_TURNS[use][1], {"group": group, "k": look}):
+            if lane_running >= cap:
+                continue
+            job = _due_in_lane(conn, lane, use)
+            if job is not None:
+                return job[0], job[1], lane, use, lane_served, group_served
+    return None
+
+
+def _due_in_lane(conn: Connection, lane: int, use: Uses) -> tuple[int, int] | None:
+    """The lane's next job that may run. One that was pushed out after it became ready goes back to waiting."""
+    while True:
+        row = conn.first(_NEXT[use], {"lane": lane})
+        if row is None:
+            return None
+        job, due_at, crashes = row
+        if due_at <= conn.now():
+            return job, crashes
+        conn.run(_POSTPONE, {"id": job})
+        _add_ready(conn, lane, use, -1)
+
+
+def _take(
+    conn: Connection, request: ClaimRequest, job: int, lane: int, use: Uses, lane_served: float, group_served: float, alone: bool
+) -> Lease:
+    now = conn.now()
+    until = now + int(request.lease_s * 1e6)
+    charge = request.estimates_s.get(conn.scalar(_KIND_OF, {"id": job}), 0.05)
+    row = conn.first(_LEASE, {"id": job, "owner": request.owner, "until": until, "now": now, "charge": charge})
+    assert row is not None
+    served = conn.first(_SERVE_LANE, {"id": lane, "s": charge})
+    assert served is not None
+    group, subject = served
+    _add_ready_only(conn, lane, group, use)
+    conn.run(_SERVE_GROUP, {"id": group, "s": charge, "lane_served": lane_served})
+    conn.run(_SERVE_ALL, {"served": group_served})
+    job_id, kind, key, project, lane_id, uses, args, fence, generation, attempts, crashes, budget = row
+    return Lease(
+        job=job_id, kind=kind, key=key, project=project, lane=lane_id, subject=subject, uses=uses, args=json.loads(args),
+        fence=fence, generation=generation, attempts=attempts, crashes=crashes, budget=budget, until_us=until,
+        charged_s=charge, alone=alone,
+    )  # fmt: skip
+
+
+def _add_ready_only(conn: Connection, lane: int, group: int, use: str) -> None:
+    conn.run(_READY[use]["lane"], {"n": -1, "id": lane})
+    conn.run(_READY[use]["group"], {"n": -1, "id": group})
+
+
+# ---- renew and finish
+
+_RENEW = text("""
+update jobs set lease_until = :until where owner = :owner and state = 'leased' and lease_until > :now returning id, fence""")
+_SEEN = text("""
+insert into workers(id, slots, started_at, seen_at) values(:id, :slots, :now, :now)
+on conflict(id) do update set seen_at = excluded.seen_at, slots = excluded.slots""")
+_GONE = text("delete from workers where id = :id")
+
+
+def renew_leases(conn: Connection, owner: str, slots: int, lease_s: float) -> dict[int, int]:
+    """One statement for all leases of a process: those still held now end later, as {job: fence}; ended ones do not."""
+    now = conn.now()
+    conn.run(_SEEN, {"id": owner, "slots": slots, "now": now})
+    return dict(conn.rows(_RENEW, {"owner": owner, "now": now, "until": now + int(lease_s * 1e6)}))
+
+
+def remove_worker(conn: Connection, owner: str) -> None:
+    conn.run(_GONE, {"id": owner})
+
+
+_HELD = text("""
+select generation, history from jobs
+where id = :id and fence = :fence and state = 'leased' and lease_until > :now""")
+_SUBJECT = text("select revision from subjects where id = :subject")
+_COUNT = text("""
+insert into counters(name, value) values(:name, :n) on conflict(name) do update set value = counters.value + excluded.value""")
+_FINISH = text("""
+update jobs set state = :state, owner = null, lease_until = null,
+  crashes = case when :clean = 1 or crashes = 0 then 0 else crashes - 1 end,
+  attempts = :attempts, due_at = :due, first_due_at = :first_due, error = :error, error_class = :error_class, history = :history,
+  finished_at = :finished
+where id = :id""")
+_JOB_TIMES = text("select due_at, first_due_at from jobs where id = :id")
+
+
+def count(conn: Connection, name: str, n: int = 1) -> None:
+    """Add to a counter that `status` shows."""
+    conn.run(_COUNT, {"name": name, "n": n})
+
+
+def require_lease(conn: Connection, lease: Lease) -> None:
+    """Raise LeaseLost unless the lease is held now, by the database's clock and with this fence."""
+    if conn.first(_HELD, {"id": lease.job, "fence": lease.fence, "now": conn.now()}) is None:
+        raise LeaseLost("the lease of this job ended or was taken over; nothing was written", job=lease.job)
+
+
+def finish(conn: Connection, lease: Lease, outcome: Outcome, ran_s: float) -> str:
+    """Book the outcome in the transaction of its effect. Raises LeaseLost, and then nothing of it counts.
+
+    A run that came to its own end (done, or snoozed with more to do) gives the job its budgets back.
+    """
+    now = conn.now()
+    held = conn.first(_HELD, {"id": lease.job, "fence": lease.fence, "now": now})
+    if held is None:
+        raise LeaseLost("the lease of this job ended or was taken over; nothing was written", job=lease.job)
+    generation, history = held
+    again = generation != lease.generation
+    due_at, first_due = conn.first(_JOB_TIMES, {"id": lease.job}) or (now, None)
+    row: dict[str, Any] = {
+        "id": lease.job, "state": "waiting", "attempts": lease.attempts, "due": due_at, "first_due": first_due,
+        "error": None, "error_class": None, "history": history, "finished": None, "clean": 0,
+    }  # fmt: skip
+    match outcome:
+        case Done() if again:
+            row.update(attempts=0, clean=1)
+        case Done():
+            row.update(state="done", attempts=lease.attempts, first_due=None, finished=now)
+        case Snooze(until_us=until):
+            row.update(due=min(due_at, until) if again else until, attempts=0, clean=1)
+        case Discard(why=why):
+            row.update(state="waiting" if again else "discarded", error=why, finished=None if again else now)
+        case Retry(at_us=at, error_class=error_class, error=error, spend=spend):
+            row.update(due=at, attempts=lease.attempts + int(spend), error=error[:2000], error_class=error_class,
+                       history=add_history(history, now, error_class, error))  # fmt: skip
+        case GiveUp(error_class=error_class, error=error):
+            row.update(state="dead", attempts=lease.attempts + 1, error=error[:2000], error_class=error_class, finished=now,
+                       history=add_history(history, now, error_class, error))  # fmt: skip
+    conn.run(_FINISH, row)
+    _leave(conn, lease.lane, lease.charged_s, ran_s)
+    if row["state"] == "waiting":
+        conn.hint(row["due"])
+    return str(row["state"])
+
+
+_LEAVE_LANE = text("""
+update lanes set running = running - 1, served = served + :correction where id = :id returning group_id""")
+_LEAVE_GROUP = text("""
+update lane_groups set running = running - 1, served = served + :correction / weight where id = :id""")
+
+
+def _leave(conn: Connection, lane: int, charged_s: float, ran_s: float) -> None:
+    """The lane has a slot less; what it was charged at the claim is corrected to what it used."""
+    correction = ran_s - charged_s
+    group = conn.scalar(_LEAVE_LANE, {"id": lane, "correction": correction})
+    conn.run(_LEAVE_GROUP, {"id": group, "correction": correction})
+
+
+def refuse_finish(conn: Connection) -> None:
+    """A holder came back too late; it wrote nothing, and is counted."""
+    count(conn, "refused_finishes")
+
+
+_LIVE_SLOTS = text("select coalesce(sum(slots), 0) from workers where seen_at > :since")
+_RUNNING = text("select uses, count(*) from jobs where state = 'leased' group by uses")
+
+
+def live_slots(conn: Connection, within_s: float) -> int:
+    return int(conn.scalar(_LIVE_SLOTS, {"since": conn.now() - int(within_s * 1e6)}))
+
+
+def running_by_use(conn: Connection) -> dict[str, int]:
+    return dict(conn.rows(_RUNNING))
+
+
+# ---- by hand
+
+_LOAD = text("select id, state, lane_id, uses, history, charged_s, fence from jobs where id = :id and project_id = :project")
+_HAND_RETRY = text("""
+update jobs set state = 'waiting', due_at = :now, first_due_at = :now, budget = budget + 1, attempts = 0, crashes = 0,
+  finished_at = null, generation = generation + 1, history = :history where id = :id""")
+_HAND_DISCARD = text("""
+update jobs set state = 'discarded', owner = null, lease_until = null, error = :why, finished_at = :now, history = :history,
+  fence = fence + 1 where id = :id""")
+_HAND_RELEASE = text("""
+update jobs set state = 'waiting', owner = null, lease_until = null, due_at = :now, fence = fence + 1,
+  crashes = case when crashes > 0 then crashes - 1 else 0 end, history = :history where id = :id""")
+_DEAD = text("""
+select id from jobs where state = 'dead' and project_id = :project and (:kind is null or kind = :kind)
+  and (:cause is null or error_class = :cause) and id > :after order by id limit :limit""")
+
+
+def find_job_state(conn: Connection, project: int, job: int) -> str | None:
+    row = conn.first(_LOAD, {"id": job, "project": project})
+    return None if row is None else str(row[1])
+
+
+def retry_by_hand(conn: Connection, project: int, job: int) -> bool:
+    """A dead job gets a new budget, its history kept. Concurrent retries start one run: only the first finds it dead."""
+    row = conn.first(_LOAD, {"id": job, "project": project})
+    if row is None or row[1] != "dead":
+        return False
+    now = conn.now()
+    conn.run(_HAND_RETRY, {"id": job, "now": now, "history": add_history(row[4], now, "by_hand", "retried by hand")})
+    conn.hint(now)
+    return True
+
+
+def retry_dead(conn: Connection, project: int, kind: str | None, cause: str | None, after: int, limit: int) -> list[int]:
+    """One chunk of `retry all`: the ids retried, in order; an empty list is the end."""
+    ids = [r[0] for r in conn.rows(
+        _DEAD, {"project": project, "kind": kind, "cause": cause, "after": after, "limit": limit})]  # fmt: skip
+    for job in ids:
+        retry_by_hand(conn, project, job)
+    return ids
+
+
+def discard_by_hand(conn: Connection, project: int, job: int, why: str) -> bool:
+    row = conn.first(_LOAD, {"id": job, "project": project})
+    if row is None or row[1] in ("done", "discarded"):
+        return False
+    _, state, lane, use, history, charged, _ = row
+    now = conn.now()
+    if state == "ready":
+        _add_ready(conn, lane, use, -1)
+    if state == "leased":
+        _leave(conn, lane, charged, charged)
+    conn.run(_HAND_DISCARD, {"id": job, "now": now, "why": why, "history": add_history(history, now, "by_hand", f"discarded: {why}")})
+    return True
+
+
+def release_by_hand(conn: Connection, project: int, job: int) -> bool:
+    """End a lease now: the fence grows, so the old holder's finish is refused."""
+    row = conn.first(_LOAD, {"id": job, "project": project})
+    if row is None or row[1] != "leased":
+        return False
+    _, _, lane, _, history, charged, _ = row
+    now = conn.now()
+    _leave(conn, lane, charged, charged)
+    conn.run(_HAND_RELEASE, {"id": job, "now": now, "history": add_history(history, now, "by_hand", "released by hand")})
+    conn.hint(now)
+    return True
+
+
+_PRUNE = text("""
+delete from jobs where id in (
+  select id from jobs where state = 'done' and finished_at < :before order by finished_at limit :limit)""")
+
+
+def prune_jobs(conn: Connection, keep_s: float, limit: int = 500) -> int:
+    """Delete done jobs past their retention, a chunk at a time; their effects have keys of their own.
+
+    A discarded job stays: it is what tells the sweeps that somebody decided.
+    """
+    return conn.run(_PRUNE, {"before": conn.now() - int(keep_s * 1e6), "limit": limit})

@@ -1,0 +1,134 @@
+"""The reply journal in the database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import text
+
+from everkept.config import Settings
+from everkept.errors import OverBudget, SubjectMoved
+from everkept.ports.journal import Address, Kept, Recipe
+from everkept.ports.models import RawReply
+from everkept.store.connection import Connection
+from everkept.store.effective import effective
+from everkept.store.jobs import count
+from everkept.store.store import Store
+
+DAY_US = 86_400_000_000
+_WHERE = """
+where project_id = :project and work = :work and step = :step and version = :version and model = :model"""
+_KEPT = text("select ask, text, rejected_because from replies" + _WHERE + " and text is not null order by ask")
+_BEGIN = text("""
+insert into replies(project_id, subject_id, work, step, version, model, ask, request_hash, recipe, asked_at)
+values(:project, :subject, :work, :step, :version, :model, :ask, :hash, :recipe, :now)
+on conflict(project_id, work, step, version, model, ask) do update set asked = replies.asked + 1, asked_at = excluded.asked_at
+returning asked""")
+_EPOCH = text("select epoch from subjects where id = :subject")
+_COMMIT = text(
+    "update replies set text = :text, tokens_in = :tokens_in, tokens_out = :tokens_out, usd = :usd, replied_at = :now"
+    + _WHERE + " and ask = :ask and text is null"
+)
+_TEXT = text("select text from replies" + _WHERE + " and ask = :ask")
+_JUDGE = text("update replies set rejected_because = :why" + _WHERE + " and ask = :ask")
+
+
+def _params(a: Address, **more: Any) -> dict[str, Any]:
+    return {"project": a.project, "work": a.work, "step": a.step, "version": a.version, "model": a.model, **more}
+
+
+def kept_replies(conn: Connection, address: Address) -> list[Kept]:
+    rows = conn.rows(_KEPT, _params(address))
+    return [Kept(ask=ask, text=reply, rejected_because=why) for ask, reply, why in rows]
+
+
+def begin_ask(conn: Connection, address: Address, ask: int, request_hash: bytes, recipe: Recipe) -> int:
+    asked = conn.scalar(_BEGIN, _params(
+        address, subject=address.subject, ask=ask, hash=request_hash, recipe=json.dumps(dict(recipe.shown)), now=conn.now()))  # fmt: skip
+    if asked > 1:
+        count(conn, "asked_again")
+    return _epoch(conn, address.subject)
+
+
+def _epoch(conn: Connection, subject: int) -> int:
+    found = conn.scalar(_EPOCH, {"subject": subject})
+    return -1 if found is None else int(found)
+
+
+def commit_reply(conn: Connection, address: Address, ask: int, reply: RawReply, epoch: int) -> str:
+    """Checks the erasure epoch and no lease: whoever paid may keep what was paid for."""
+    if _epoch(conn, address.subject) != epoch:
+        raise SubjectMoved("the subject was erased from while the model answered; the reply is not kept")
+    conn.run(_COMMIT, _params(
+        address, ask=ask, text=reply.text, tokens_in=reply.tokens_in, tokens_out=reply.tokens_out, usd=reply.usd, now=conn.now()))  # fmt: skip
+    found = conn.scalar(_TEXT, _params(address, ask=ask))
+    if found is None:
+        raise SubjectMoved("the question was erased while the model answered; the reply is not kept")
+    return str(found)
+
+
+def judge_reply(conn: Connection, address: Address, ask: int, why: str | None) -> None:
+    conn.run(_JUDGE, _params(address, ask=ask, why=why))
+
+
+class StoreJournal:
+    """ports.journal.Journal over the store."""
+
+    def __init__(self, store: Store, base: Settings) -> None:
+        self._store = store
+        self._base = base
+
+    async def kept(self, address: Address) -> Sequence[Kept]:
+        return await self._store.read(kept_replies, address)
+
+    async def allow(self, address: Address) -> None:
+        await self._store.read(require_budget, address.project, self._base)
+
+    async def begin(self, address: Address, ask: int, request_hash: bytes, recipe: Recipe) -> int:
+        return await self._store.write(begin_ask, address, ask, request_hash, recipe)
+
+    async def commit(self, address: Address, ask: int, reply: RawReply, epoch: int) -> str:
+        return await self._store.write(commit_reply, address, ask, reply, epoch)
+
+    async def judge(self, address: Address, ask: int, rejected_because: str | None) -> None:
+        await self._store.write(judge_reply, address, ask, rejected_because)
+
+
+_PROJECT_SETTINGS = text("select settings from projects where id = :project")
+
+
+def require_budget(conn: Connection, project: int, base: Settings) -> None:
+    """Raise OverBudget, until the next midnight (UTC), where the project has spent what it may in a day."""
+    models = effective(base, conn.scalar(_PROJECT_SETTINGS, {"project": project}) or "{}").models
+    if models.daily_tokens_max is None and models.daily_usd_max is None:
+        return
+    now = conn.now()
+    midnight = now - now % DAY_US
+    tokens, usd = spent_since(conn, project, midnight)
+    wait_s = (midnight + DAY_US - now) / 1e6
+    if models.daily_tokens_max is not None and tokens >= models.daily_tokens_max:
+        raise OverBudget(f"models.daily_tokens_max: {tokens:,} of {models.daily_tokens_max:,} tokens are spent today", retry_after_s=wait_s)
+    if models.daily_usd_max is not None and usd >= models.daily_usd_max:
+        raise OverBudget(f"models.daily_usd_max: {usd:.2f} of {models.daily_usd_max:.2f} dollars are spent today", retry_after_s=wait_s)
+
+
+_USAGE = text("""
+select r.replied_at / 86400000000, p.name, r.step, r.model, count(*), sum(r.tokens_in), sum(r.tokens_out), sum(coalesce(r.usd, 0))
+from replies r join projects p on p.id = r.project_id
+where r.project_id = :project and r.replied_at >= :since group by 1, 2, 3, 4 order by 1 desc, 3, 4""")
+_SPENT = text("""
+select coalesce(sum(tokens_in + tokens_out), 0), coalesce(sum(usd), 0) from replies
+where project_id = :project and replied_at >= :since""")
+
+
+def usage_rows(conn: Connection, project: int, since: int) -> list[tuple[Any, ...]]:
+    return conn.rows(_USAGE, {"project": project, "since": since})
+
+
+def spent_since(conn: Connection, project: int, since: int) -> tuple[int, float]:
+    """(tokens, US dollars) of a project's replies since then."""
+    row = conn.first(_SPENT, {"project": project, "since": since})
+    assert row is not None
+    return int(row[0]), float(row[1])

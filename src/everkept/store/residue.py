@@ -1,0 +1,119 @@
+"""How much an erase will take, and whether anything is left of it afterwards (G10). Both only read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import text
+
+from everkept.domain.erase import ERASED_MARK, EventTarget, ProjectTarget, StreamTarget, SubjectTarget, Target
+from everkept.store.connection import Connection
+
+Counts = dict[str, int]
+
+# Each query counts rows that still say something. The scope's rows are named by :project, :subject, :stream and :seq.
+
+_EVENT = {
+    "messages": "events e where e.project_id = :project and e.stream_id = :stream and e.seq = :seq and {said}",
+    "passages": "passages p where p.kind = 'turn' and p.stream_id = :stream and p.seq = :seq",
+    "facts": """facts f where f.recorded_at <= :until and (
+  f.id in (select v.fact_id from fact_events v where v.stream_id = :stream and v.seq = :seq)
+  or f.window_id in (select w.id from windows w where {covers}))""",
+    "episodes": "windows w where {covers} and w.summary_at <= :until and w.summary <> ''",
+    "slices": """slices p where p.window_id in (select w.id from windows w where {covers})
+  and (p.summary <> '' and p.summary_at <= :until or p.rejected is not null and p.facts_at <= :until)""",
+    "replies": """replies r join windows w on r.work like 'window:' || cast(w.id as text) || '.%'
+  where r.subject_id = (select s.subject_id from streams s where s.id = :stream) and {covers} and r.asked_at <= :until""",
+}
+_STREAM = {
+    "threads": "streams s where s.id = :stream and s.project_id = :project and {named}",
+    "messages": "events e where e.project_id = :project and e.stream_id = :stream and {said}",
+    "passages": """passages p where p.subject_id = (select s.subject_id from streams s where s.id = :stream) and (
+  p.stream_id = :stream or p.kind = 'fact' and p.ref_id in (select v.fact_id from fact_events v where v.stream_id = :stream)
+  or p.kind = 'episode' and p.ref_id in (select w.id from windows w where w.stream_id = :stream))""",
+    "facts": "facts f where f.id in (select v.fact_id from fact_events v where v.stream_id = :stream)",
+    "episodes": "windows w where w.stream_id = :stream",
+    "replies": """replies r where r.subject_id = (select s.subject_id from streams s where s.id = :stream)
+  and json_extract(r.recipe, '$.stream') = :stream""",
+    "names in changes": """changes c where c.project_id = :project and c.stream_id = :stream and c.kind = 'messages.appended'
+  and c.ref <> 'thr_' || cast(:stream as text)""",
+}
+_SUBJECT = {
+    "subjects": "subjects u where u.id = :subject and u.project_id = :project and {unmarked}",
+    "threads": "streams s where s.subject_id = :subject and {named}",
+    "messages": "streams s join events e on e.stream_id = s.id where s.subject_id = :subject and {said}",
+    "passages": "passages p where p.subject_id = :subject",
+    "vectors": "passages p join vectors v on v.passage_id = p.id where p.subject_id = :subject",
+    "facts": "facts f where f.subject_id = :subject",
+    "verdicts": "verdicts v where v.subject_id = :subject",
+    "episodes": "windows w where w.subject_id = :subject",
+    "entities": "entities n where n.subject_id = :subject",
+    "names": "entity_aliases a where a.subject_id = :subject",
+    "replies": "replies r where r.subject_id = :subject",
+    "names in changes": """changes c where c.project_id = :project and c.subject_id = :subject and c.kind = 'messages.appended'
+  and c.ref <> 'thr_' || cast(c.stream_id as text)""",
+}
+_PROJECT = {
+    "subjects": "subjects u where u.project_id = :project and {unmarked}",
+    "threads": "streams s where s.project_id = :project and {named}",
+    "messages": "streams s join events e on e.stream_id = s.id where s.project_id = :project and {said}",
+    "passages": "passages p where p.project_id = :project",
+    "vectors": "vectors v where v.project_id = :project",
+    "embeddings": "embeddings m where m.project_id = :project",
+    "facts": "facts f where f.project_id = :project",
+    "episodes": "windows w where w.project_id = :project",
+    "entities": "entities n where n.project_id = :project",
+    "replies": "replies r where r.project_id = :project",
+    "changes": "changes c where c.project_id = :project and c.kind <> 'memory.erased'",
+    "jobs": "jobs j where j.project_id = :project and j.kind <> 'erase_scope'",
+}
+_WORDS = {
+    "said": "(e.erased_at is null or e.content is not null or e.name is not null or e.metadata is not null)",
+    "covers": "w.stream_id = :stream and w.start_seq <= :seq and w.end_seq >= :seq",
+    "named": "substr(s.name, 1, 8) <> :mark",
+    "unmarked": "substr(u.name, 1, 8) <> :mark",
+}
+assert len(ERASED_MARK) == 8
+
+
+def _counted(rest: str) -> Any:
+    return text("select count(*) from " + rest.format(**_WORDS))
+
+
+_QUERIES = {
+    EventTarget: {k: _counted(v) for k, v in _EVENT.items()},
+    StreamTarget: {k: _counted(v) for k, v in _STREAM.items()},
+    SubjectTarget: {k: _counted(v) for k, v in _SUBJECT.items()},
+    ProjectTarget: {k: _counted(v) for k, v in _PROJECT.items()},
+}
+_ERASED_AT = text("select erased_at from events where stream_id = :stream and seq = :seq and project_id = :project")
+
+
+def plan_erase(conn: Connection, project: int, target: Target) -> Counts:
+    """Rows by kind that the erase would destroy; kinds with none are left out."""
+    return {kind: n for kind, n in _count(conn, project, target, conn.now()).items() if n}
+
+
+def residue(conn: Connection, project: int, target: Target) -> Counts:
+    """What is left of an erased scope, by kind; every number 0 is the proof that nothing is.
+
+    What was derived again after an event was erased, from the rest of its window, is no residue.
+    """
+    until = conn.now()
+    if isinstance(target, EventTarget):
+        until = conn.scalar(_ERASED_AT, {"project": project, "stream": target.stream, "seq": target.seq}) or until
+    return _count(conn, project, target, until)
+
+
+def _count(conn: Connection, project: int, target: Target, until: int) -> Counts:
+    params: dict[str, Any] = {"project": project, "subject": None, "stream": None, "seq": None, "until": until, "mark": ERASED_MARK}
+    match target:
+        case EventTarget(stream=stream, seq=seq):
+            params |= {"stream": stream, "seq": seq}
+        case StreamTarget(stream=stream):
+            params |= {"stream": stream}
+        case SubjectTarget(subject=subject):
+            params |= {"subject": subject}
+        case ProjectTarget():
+            pass
+    return {kind: int(conn.scalar(query, params)) for kind, query in _QUERIES[type(target)].items()}

@@ -1,0 +1,490 @@
+"""Passages, their full-text rows and their vectors: what recall reads, and what is written beside every event.
+
+A full-text row holds analysed terms (domain/text.py) in the columns scope, speaker, own, said (the date), before and
+after (the turns either side in the same sitting). Its scope column names project, subject, stream and kind as terms,
+so that a search never leaves its scope before the limit is applied.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import bindparam, insert, text
+
+from everkept.domain.ids import ProjectId, StreamId, SubjectId
+from everkept.domain.passage import SITTING_GAP_US, Analysed
+from everkept.domain.scope import Scope
+from everkept.store import tables as t
+from everkept.store.connection import Connection, Row
+from everkept.store.hidden import SHOWN_PASSAGE
+
+KINDS: Final = ("turn", "fact", "episode")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPassage:
+    """One thing to be found. `ref` is the fact or window; a turn has `stream` and `seq` instead."""
+
+    project: ProjectId
+    subject: SubjectId
+    stream: StreamId | None = None
+    seq: int | None = None
+    kind: str
+    ref: int | None = None
+    speaker: str | None = None
+    occurred_at_us: int | None = None
+    analysed: Analysed
+
+
+class _Place(NamedTuple):
+    """What the next turn of a stream needs to know of the one before it."""
+
+    sitting: int
+    occurred_at_us: int
+    said: str
+    """Terms of speaker and text."""
+
+
+_INSERT_PASSAGE = insert(t.passages).values(
+    id=bindparam("id"),
+    project_id=bindparam("project_id"),
+    subject_id=bindparam("subject_id"),
+    stream_id=bindparam("stream_id"),
+    seq=bindparam("seq"),
+    kind=bindparam("kind"),
+    ref_id=bindparam("ref_id"),
+    speaker=bindparam("speaker"),
+    occurred_at=bindparam("occurred_at"),
+    sitting=bindparam("sitting"),
+    traits=bindparam("traits"),
+)
+_INSERT_TEXT = text(
+    "insert into passage_text(rowid, scope, speaker, own, said, before, after)"
+    " values(:id, :scope, :speaker, :own, :said, :before, '')"
+)
+_PLACES = text(
+    "select p.stream_id, p.seq, p.sitting, p.occurred_at, f.speaker, f.own"
+    " from json_each(:places) h join passages p on p.stream_id = h.value->>0 and p.seq = h.value->>1"
+    " and p.kind = 'turn'"
+    " join passage_text f on f.rowid = p.id"
+)
+
+
+def index_passages(conn: Connection, passages: Sequence[NewPassage]) -> list[int]:
+    """Write the passages of one batch with their full-text rows; their ids in the order given.
+
+    Turns of one stream come in the order of `seq`. The turn before is taken from the batch, else from the index.
+    """
+    if not passages:
+        return []
+    first = conn.allocate("passages", len(passages))
+    places = _places_before(conn, passages)
+    rows, texts = [], []
+    for id_, p in enumerate(passages, first):
+        before, sitting = "", None
+        if p.kind == "turn" and p.stream is not None and p.seq is not None:
+            place = places.get((p.stream, p.seq - 1))
+            at = p.occurred_at_us or 0
+            sitting = p.seq
+            if place is not None and abs(at - place.occurred_at_us) <= SITTING_GAP_US:
+                before, sitting = place.said, place.sitting
+            places[p.stream, p.seq] = _Place(sitting, at, f"{p.analysed.speaker} {p.analysed.own}")
+        rows.append(
+            {
+                "id": id_,
+                "project_id": p.project,
+                "subject_id": p.subject,
+                "stream_id": p.stream,
+                "seq": p.seq,
+                "kind": p.kind,
+                "ref_id": p.ref,
+                "speaker": p.speaker,
+                "occurred_at": p.occurred_at_us,
+                "sitting": sitting,
+                "traits": p.analysed.traits,
+            }
+        )
+        texts.append(
+            {
+                "id": id_,
+                "scope": _scope_terms(p),
+                "speaker": p.analysed.speaker,
+                "own": p.analysed.own,
+                "said": p.analysed.said,
+                "before": before,
+            }
+        )
+    conn.many(_INSERT_PASSAGE, rows)
+    conn.many(_INSERT_TEXT, texts)
+    return list(range(first, first + len(passages)))
+
+
+def _places_before(conn: Connection, passages: Sequence[NewPassage]) -> dict[tuple[int, int], _Place]:
+    turns = {(p.stream, p.seq) for p in passages if p.kind == "turn" and p.stream is not None and p.seq is not None}
+    wanted = [(stream, seq - 1) for stream, seq in turns if seq > 1 and (stream, seq - 1) not in turns]
+    if not wanted:
+        return {}
+    rows = conn.rows(_PLACES, {"places": json.dumps(wanted)})
+    return {(r[0], r[1]): _Place(r[2], r[3] or 0, f"{r[4]} {r[5]}") for r in rows}
+
+
+def _scope_terms(p: NewPassage) -> str:
+    stream = "" if p.stream is None else f" t{p.stream}"
+    return f"p{p.project} s{p.subject}{stream} k{p.kind}"
+
+
+def add_following(conn: Connection, passage_ids: Sequence[int]) -> None:
+    """Give each turn before one of these (in the same sitting) the words of its follower. May be repeated."""
+    rows = conn.rows(_FOLLOWED, {"ids": json.dumps(list(passage_ids))})
+    conn.many(_SET_AFTER, [{"id": before, "after": f"{speaker} {own}"} for before, speaker, own in rows])
+
+
+_FOLLOWED = text(
+    "select b.id, f.speaker, f.own from passages p"
+    " join passages b on b.stream_id = p.stream_id and b.seq = p.seq - 1 and b.sitting = p.sitting and b.kind = 'turn'"
+    " join passage_text f on f.rowid = p.id"
+    " where p.id in (select value from json_each(:ids)) and p.kind = 'turn' and p.hidden = false and b.hidden = false"
+)
+_SET_AFTER = text("update passage_text set after = :after where rowid = :id")
+
+
+# ---- reading: what there is, and candidates
+
+
+class Corpus(NamedTuple):
+    passages: int
+    mean_length: float
+    """Mean number of terms in a passage's own text."""
+
+
+_AVERAGES = text("select block from passage_text_data where id = 1")
+_FREQUENCIES = text("select term, doc from passage_terms where term in (select value from json_each(:terms))")
+_NEWEST = text("select max(id) from passages")
+
+
+def corpus_size(conn: Connection) -> Corpus:
+    """Size of the whole index, from the record FTS5 keeps for its own bm25 (varints: rows, then terms per column)."""
+    record = conn.scalar(_AVERAGES)
+    numbers = _varints(bytes(record)) if record else []
+    if len(numbers) < 1 + _OWN_COLUMN + 1 or numbers[0] == 0:
+        return Corpus(0, 1.0)
+    return Corpus(numbers[0], max(1.0, numbers[1 + _OWN_COLUMN] / numbers[0]))
+
+
+_OWN_COLUMN = 2
+
+
+def _varints(blob: bytes) -> list[int]:
+    """SQLite's varints of at most eight bytes: seven bits each, high bit set while more follow."""
+    found, value = [], 0
+    for byte in blob:
+        value = value << 7 | byte & 0x7F
+        if byte < 0x80:
+            found.append(value)
+            value = 0
+    return found
+
+
+def newest_passage(conn: Connection) -> int:
+    """The highest passage id there is: tells a cache of frequencies how far the index has grown."""
+    return conn.scalar(_NEWEST) or 0
+
+
+def document_frequencies(conn: Connection, terms: Iterable[str]) -> dict[str, int]:
+    """In how many passages (themselves or an adjacent turn) each term occurs; a term that occurs nowhere is missing."""
+    return dict(conn.rows(_FREQUENCIES, {"terms": json.dumps(list(terms))}))  # type: ignore[arg-type]
+
+
+def scope_term(scope: Scope) -> str:
+    """The narrowest of the scope's terms. Ids are never used twice, so it implies the wider ones."""
+    if scope.stream is not None:
+        return f"t{scope.stream}"
+    return f"p{scope.project}" if scope.subject is None else f"s{scope.subject}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLimit:
+    """Only turns said, and only passages recorded, up to then (µs); None where the question has no such limit."""
+
+    said_until_us: int | None = None
+    recorded_until_us: int | None = None
+
+
+_POSTINGS = text("select group_concat(rowid) from passage_text where passage_text match :match")
+_IN_COLUMNS: Final = (("{speaker own said}", 1.0), ("{before after}", 0.5))
+
+
+def find_postings(
+    conn: Connection, scope: Scope | None, term: str, kinds: Sequence[str], *, also_any: Sequence[str] = ()
+) -> list[tuple[float, str]]:
+    """(weight, passage ids joined by commas) of a term: at full weight in the turn itself, at half in its neighbours.
+
+    `also_any` keeps only passages that hold one of those terms as well. Without a scope the caller must look at what
+    it finds through `load_hits`, as it must for whether it is hidden.
+    """
+    within = [] if scope is None else [f'scope : "{scope_term(scope)}"']
+    if "turn" not in kinds:  # else most passages are wanted, and the caller passes over the others
+        within.append("(" + " OR ".join(f'scope : "k{kind}"' for kind in kinds) + ")")
+    if also_any:
+        within.append("({speaker own said before after} : (" + " OR ".join(f'"{t}"' for t in also_any) + "))")
+    found = []
+    for columns, weight in _IN_COLUMNS:
+        ids = conn.scalar(_POSTINGS, {"match": " AND ".join([f'{columns} : "{term}"', *within])})
+        if ids:
+            found.append((weight, ids))
+    return found
+
+
+class Hit(NamedTuple):
+    """A passage that may be shown: read under the whole scope, and not hidden."""
+
+    id: int
+    kind: str
+    ref: int | None
+    subject: int
+    stream: int | None
+    seq: int | None
+    speaker: str | None
+    occurred_at_us: int | None
+    sitting: int | None
+    traits: int
+
+
+_HITS = text(
+    "select p.id, p.kind, p.ref_id, p.subject_id, p.stream_id, p.seq, p.speaker, p.occurred_at, p.sitting, p.traits"
+    " from passages p where p.id in (select value from json_each(:ids)) and p.project_id = :project"
+    " and (:subject is null or p.subject_id = :subject) and (:stream is null or p.stream_id = :stream)"
+    " and p.hidden = false"
+    f" and {SHOWN_PASSAGE}"
+)
+_HITS_IN_TIME = text(
+    _HITS.text + " and (:said_until is null or p.kind <> 'turn' or p.occurred_at <= :said_until)"
+    " and (:recorded_until is null or p.kind <> 'turn' or exists (select 1 from events e"
+    " where e.stream_id = p.stream_id and e.seq = p.seq and e.recorded_at <= :recorded_until))"
+)
+
+
+def load_hits(conn: Connection, scope: Scope, passage_ids: Sequence[int], limit: TimeLimit | None = None) -> list[Hit]:
+    """Those of the passages that lie in the scope (and time limit) and are not hidden, in no order."""
+    params: dict[str, Any] = {
+        "ids": json.dumps(list(passage_ids)),
+        "project": scope.project,
+        "subject": scope.subject,
+        "stream": scope.stream,
+    }
+    if limit is None:
+        return list(map(Hit._make, conn.rows(_HITS, params)))
+    params |= {"said_until": limit.said_until_us, "recorded_until": limit.recorded_until_us}
+    return list(map(Hit._make, conn.rows(_HITS_IN_TIME, params)))
+
+
+_TURNS_AT = text(
+    "select p.id, p.kind, p.ref_id, p.subject_id, p.stream_id, p.seq, p.speaker, p.occurred_at, p.sitting, p.traits"
+    " from json_each(:places) h join passages p on p.stream_id = h.value >> 32 and p.seq = h.value & 4294967295"
+    " and p.kind = 'turn' where p.hidden = false"
+)
+# Columns 1 to 3 of the table in which FTS5 keeps its rows: read through the virtual table they take four times as long.
+_TERMS = text("select id, c1, c2, c3 from passage_text_content where id in (select value from json_each(:ids))")
+
+
+def load_turns_at(conn: Connection, places: Sequence[tuple[int, int]]) -> list[Hit]:
+    """The turns at these (stream, seq) that are not hidden. For neighbours of hits, whose scope was checked."""
+    return (
+        list(map(Hit._make, conn.rows(_TURNS_AT, {"places": json.dumps([s << 32 | q for s, q in places])})))
+        if places
+        else []
+    )
+
+
+def load_terms(conn: Connection, passage_ids: Sequence[int]) -> list[Row]:
+    """(id, speaker, own, said): the analysed terms of these passages, each joined by spaces."""
+    return conn.rows(_TERMS, {"ids": json.dumps(list(passage_ids))}) if passage_ids else []
+
+
+# ---- vectors
+
+
+class Pending(NamedTuple):
+    """A passage without vectors, with what they are made of. Texts are None where they have been erased."""
+
+    id: int
+    subject: int
+    kind: str
+    text: str | None
+    speaker: str | None
+    before: tuple[tuple[str | None, str], ...]
+    """(speaker, text) of up to two turns before it in the sitting, oldest first."""
+
+
+class NewVectors(NamedTuple):
+    passage: int
+    own: bytes
+    around: bytes
+
+
+_PENDING = text(
+    "select p.id, p.subject_id, p.kind,"
+    " case p.kind when 'turn' then e.content when 'fact' then f.text"
+    " else coalesce(w.summary, '') || ' ' || coalesce(w.learnings, '') end,"
+    " p.speaker, b1.speaker, e1.content, b2.speaker, e2.content"
+    " from passages p"
+    " left join events e on p.kind = 'turn' and e.stream_id = p.stream_id and e.seq = p.seq"
+    " left join facts f on p.kind = 'fact' and f.id = p.ref_id"
+    " left join windows w on p.kind = 'episode' and w.id = p.ref_id"
+    " left join passages b1 on p.kind = 'turn' and b1.kind = 'turn' and b1.stream_id = p.stream_id"
+    " and b1.seq = p.seq - 1"
+    " and b1.sitting = p.sitting and b1.hidden = false"
+    " left join events e1 on e1.stream_id = b1.stream_id and e1.seq = b1.seq"
+    " left join passages b2 on p.kind = 'turn' and b2.kind = 'turn' and b2.stream_id = p.stream_id"
+    " and b2.seq = p.seq - 2"
+    " and b2.sitting = p.sitting and b2.hidden = false"
+    " left join events e2 on e2.stream_id = b2.stream_id and e2.seq = b2.seq"
+    " where p.project_id = :project and p.embedded is null and p.hidden = false"
+    f" and {SHOWN_PASSAGE} order by p.id limit :limit"
+)
+
+
+def pending_embeddings(conn: Connection, project: ProjectId, limit: int = 100) -> list[Pending]:
+    """The oldest passages of the project that have no vectors yet, with the texts to make them of."""
+    found = []
+    for id_, subject, kind, body, speaker, speaker_1, text_1, speaker_2, text_2 in conn.rows(
+        _PENDING, {"project": project, "limit": limit}
+    ):
+        before = tuple([(s, b) for s, b in ((speaker_2, text_2), (speaker_1, text_1)) if b is not None])
+        found.append(Pending(id_, subject, kind, body, speaker, before))
+    return found
+
+
+_LAST_VECTOR = text("select max(passage_id) from vectors where project_id = :project and model = :model")
+_ONLY_VISIBLE = text(
+    "select id from passages where id in (select value from json_each(:ids)) and project_id = :project"
+)
+_PUT_VECTORS = text(
+    "insert into vectors(passage_id, model, project_id, own, around) values(:passage, :model, :project, :own, :around)"
+    " on conflict (passage_id, model) do update set own = excluded.own, around = excluded.around"
+)
+_MARK_EMBEDDED = text(
+    "update passages set embedded = :label where project_id = :project and id in (select value from json_each(:ids))"
+)
+_RAISE_REVISION = text("update projects set vectors_revision = vectors_revision + 1 where id = :project")
+
+
+def write_vectors(conn: Connection, project: ProjectId, model: str, rows: Sequence[NewVectors]) -> None:
+    """Write the vectors of passages that still exist. May be repeated.
+
+    In-memory caches follow new ids by themselves; a vector at or below the highest id raises the project's revision.
+    """
+    here = {r[0] for r in conn.rows(_ONLY_VISIBLE, {"project": project, "ids": json.dumps([r.passage for r in rows])})}
+    kept = [r for r in rows if r.passage in here]
+    if not kept:
+        return
+    last = conn.scalar(_LAST_VECTOR, {"project": project, "model": model}) or 0
+    conn.many(
+        _PUT_VECTORS,
+        [{"passage": r.passage, "model": model, "project": project, "own": r.own, "around": r.around} for r in kept],
+    )
+    if min(r.passage for r in kept) <= last:
+        conn.run(_RAISE_REVISION, {"project": project})
+
+
+def mark_embedded(conn: Connection, project: ProjectId, passage_ids: Sequence[int], label: str) -> None:
+    """These passages are done for the embedders that `label` names (also those that had no text to embed)."""
+    conn.run(_MARK_EMBEDDED, {"project": project, "label": label, "ids": json.dumps(list(passage_ids))})
+
+
+_FORGET_LABELS = text(
+    "update passages set embedded = null where id in (select id from passages"
+    " where project_id = :project and embedded is not null and embedded <> :label order by id limit :limit)"
+)
+
+
+def reopen_embeddings(conn: Connection, project: ProjectId, label: str, limit: int = 500) -> int:
+    """Make passages pending again whose vectors are of other embedders than `label`; how many of them (a chunk)."""
+    return conn.run(_FORGET_LABELS, {"project": project, "label": label, "limit": limit})
+
+
+_REVISION = text("select vectors_revision from projects where id = :project")
+_VECTORS_SINCE = text(
+    "select v.passage_id, p.subject_id, v.own, v.around from vectors v join passages p on p.id = v.passage_id"
+    " where v.project_id = :project and v.model = :model and v.passage_id > :after and p.hidden = false"
+    " order by v.passage_id limit :limit"
+)
+_VECTORS_OF = text(
+    "select passage_id, own, around from vectors"
+    " where model = :model and passage_id in (select value from json_each(:ids))"
+)
+
+
+def vectors_revision(conn: Connection, project: ProjectId) -> int:
+    return conn.scalar(_REVISION, {"project": project}) or 0
+
+
+def load_vectors_since(
+    conn: Connection, project: ProjectId, model: str, after: int, limit: int = 1_000_000
+) -> list[Row]:
+    """(passage, subject, own, around) in the order of passage ids, from the first one above `after`."""
+    return conn.rows(_VECTORS_SINCE, {"project": project, "model": model, "after": after, "limit": limit})
+
+
+def load_vectors(conn: Connection, model: str, passage_ids: Sequence[int]) -> list[Row]:
+    """(passage, own, around) of these passages, where there are any."""
+    return conn.rows(_VECTORS_OF, {"model": model, "ids": json.dumps(list(passage_ids))}) if passage_ids else []
+
+
+# ---- taking away
+
+_HIDE = text(
+    "update passages set hidden = true where project_id = :project and id in (select value from json_each(:ids))"
+)
+_NEIGHBOURS = text(
+    "select n.id, n.seq - p.seq from passages p join passages n on n.stream_id = p.stream_id"
+    " and n.seq between p.seq - 1 and p.seq + 2 and n.seq <> p.seq and n.kind = 'turn'"
+    " where p.project_id = :project and p.kind = 'turn' and p.id in (select value from json_each(:ids))"
+    " and n.id not in (select value from json_each(:ids))"
+)
+_CLEAR_AFTER = text("update passage_text set after = '' where rowid = :id and after <> ''")
+_CLEAR_BEFORE = text("update passage_text set before = '' where rowid = :id and before <> ''")
+_DELETE_VECTORS = text("delete from vectors where passage_id in (select value from json_each(:ids))")
+_REOPEN = text("update passages set embedded = null where id in (select value from json_each(:ids))")
+_MINE = text("select id from passages where project_id = :project and id in (select value from json_each(:ids))")
+_DELETE_TEXT = text("delete from passage_text where rowid in (select value from json_each(:ids))")
+_DELETE_PASSAGES = text("delete from passages where id in (select value from json_each(:ids))")
+_IDS_OF_REFS = text(
+    "select id from passages where kind = :kind and ref_id in (select value from json_each(:refs)) order by id"
+)
+
+
+def find_passages_of(conn: Connection, kind: str, refs: Sequence[int]) -> list[int]:
+    """Passages of these facts or windows."""
+    return [r[0] for r in conn.rows(_IDS_OF_REFS, {"kind": kind, "refs": json.dumps(list(refs))})]
+
+
+def hide_passages(conn: Connection, project: ProjectId, passage_ids: Sequence[int]) -> None:
+    """Take passages out of every answer at once; what is left of them is deleted later."""
+    conn.run(_HIDE, {"project": project, "ids": json.dumps(list(passage_ids))})
+    conn.run(_RAISE_REVISION, {"project": project})
+
+
+def delete_passages(conn: Connection, project: ProjectId, passage_ids: Sequence[int]) -> int:
+    """Destroy passages with their full-text rows and vectors, and their words in the rows of adjacent turns.
+
+    Vectors of the two turns after a deleted one rest on it too: they are deleted, and those turns are pending again.
+    """
+    ids = [r[0] for r in conn.rows(_MINE, {"project": project, "ids": json.dumps(list(passage_ids))})]
+    if not ids:
+        return 0
+    params = {"project": project, "ids": json.dumps(ids)}
+    neighbours = conn.rows(_NEIGHBOURS, params)
+    conn.many(_CLEAR_AFTER, [{"id": id_} for id_, distance in neighbours if distance == -1])
+    conn.many(_CLEAR_BEFORE, [{"id": id_} for id_, distance in neighbours if distance == 1])
+    stale = {"ids": json.dumps([id_ for id_, distance in neighbours if distance > 0])}
+    conn.run(_DELETE_VECTORS, stale)
+    conn.run(_REOPEN, stale)
+    conn.run(_DELETE_VECTORS, params)
+    conn.run(_DELETE_TEXT, params)
+    conn.run(_DELETE_PASSAGES, params)
+    conn.run(_RAISE_REVISION, {"project": project})
+    return len(ids)

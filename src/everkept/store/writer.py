@@ -1,0 +1,238 @@
+"""The one writer of a SQLite file: calls are grouped into one transaction, at full sync.
+
+No result leaves before COMMIT has returned. A call may be run twice (its group can be rolled back under it), so a store
+function has no ids, time or randomness of its own and no effect outside the connection; see `Connection.after_commit`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, TypeVar
+
+import structlog
+
+from everkept.errors import StoreUnavailable
+from everkept.ports.faults import Faults
+from everkept.store.connection import Connection
+from everkept.store.sqlite import translate
+
+log = structlog.get_logger("everkept.store")
+GROUP_MAX = 512
+YIELD_S = 0.002
+"""How long the lock is left alone after a group when another process writes too (its heartbeat starves without)."""
+CHECKPOINT_ROWS = 4_000
+"""Rows written between two checkpoints: some 4 MB of WAL. (The file's size tells nothing: a WAL is used again in place.)"""
+WAL_BYTES_MAX = 64 << 20
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def set_wise(function: F) -> F:
+    """Mark `f(conn, items) -> results`: the writer hands it all waiting items at once.
+
+    Its result has one entry an item, in order; an entry that is an exception is raised to that caller only.
+    """
+    function.set_wise = True  # type: ignore[attr-defined]
+    return function
+
+
+@dataclass(slots=True)
+class Call:
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    future: Future[Any] = field(default_factory=Future)
+    outcome: Any = None
+    failed: bool = False
+
+    def answer(self) -> None:
+        if not self.future.set_running_or_notify_cancel():
+            return
+        if self.failed:
+            self.future.set_exception(self.outcome)
+        else:
+            self.future.set_result(self.outcome)
+
+
+class Writer:
+    """Owns the write connection. `step()` works what waits; `start()` does so on a thread of its own."""
+
+    def __init__(self, connect: Callable[[], Connection], faults: Faults, *, wal_bytes: Callable[[], int] | None = None) -> None:
+        self._connect = connect
+        self._faults = faults
+        self._wal_bytes = wal_bytes
+        self._connection: Connection | None = None
+        self._data_version: int | None = None
+        self._calls: deque[Call] = deque()
+        self._urgent: deque[Call] = deque()
+        self._waiting = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._shared = False
+        self._checkpointed = 0
+        self.slow: dict[str, float] = {}
+        """Store functions that took longer than 20 ms: name → longest run in seconds."""
+
+    def submit(self, function: Callable[..., Any], *args: Any, urgent: bool = False) -> Future[Any]:
+        call = Call(function, args)
+        with self._waiting:
+            if self._closed:
+                raise StoreUnavailable("the store is closed")
+            (self._urgent if urgent else self._calls).append(call)
+            self._waiting.notify()
+        return call.future
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="everkept-writer", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Work what was submitted, then close the connection."""
+        with self._waiting:
+            self._closed = True
+            self._waiting.notify()
+        if self._thread is not None:
+            self._thread.join()
+        while self.step():
+            pass
+        if self._connection is not None:
+            self._checkpoint(everything=True)
+            self._connection.raw.close()
+            self._connection = None
+
+    def _run(self) -> None:
+        while True:
+            with self._waiting:
+                while not (self._calls or self._urgent or self._closed):
+                    self._waiting.wait()
+                if self._closed and not (self._calls or self._urgent):
+                    return
+            self.step()
+            if self._shared:
+                time.sleep(YIELD_S)
+
+    def step(self) -> int:
+        """Work one group; the number of calls answered."""
+        with self._waiting:
+            calls = [q.popleft() for q in (self._urgent, self._calls) for _ in range(min(len(q), GROUP_MAX))]
+        if not calls:
+            return 0
+        effects: list[Callable[[], None]] = []
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+            effects = self._group(self._connection, calls)
+        except Exception as error:  # noqa: BLE001  (the writer must outlive anything; every caller is told)
+            self._fail(calls, error)
+        for effect in effects:
+            self._guard(effect)
+        for call in calls:
+            call.answer()
+        self._guard(self._checkpoint)
+        return len(calls)
+
+    def _guard(self, what: Callable[[], None]) -> None:
+        """What follows a COMMIT can fail and takes nothing back: the callers are told of their commit all the same."""
+        try:
+            what()
+        except Exception as error:  # noqa: BLE001  (the writer must outlive anything)
+            log.error("something failed after a commit", what=getattr(what, "__name__", repr(what)), error=repr(error))
+
+    def _fail(self, calls: Sequence[Call], error: Exception) -> None:
+        ours = translate(error)
+        for call in calls:
+            call.outcome, call.failed = ours, True
+        if self._connection is not None and self._connection.raw.in_transaction:
+            self._connection.raw.execute("rollback")
+
+    def _group(self, connection: Connection, calls: Sequence[Call]) -> list[Callable[[], None]]:
+        """One transaction over all calls; each call's failure is its own, unless the transaction itself is gone."""
+        raw = connection.raw
+        connection.take_effects()
+        self._faults.reach("writer.before_begin")
+        raw.execute("begin immediate")
+        self._notice_others(raw)
+        batches = [list(g) for _, g in groupby(calls, key=_batch_key)]
+        for batch in batches:
+            if not self._guarded(connection, batch):
+                return self._each_alone(connection, calls)
+        self._faults.reach("writer.before_commit")
+        raw.execute("commit")
+        self._faults.reach("writer.after_commit")
+        return connection.take_effects()
+
+    def _guarded(self, connection: Connection, batch: list[Call]) -> bool:
+        """Run one batch inside a savepoint. False where the whole transaction was lost with it."""
+        raw = connection.raw
+        mark = connection.mark()
+        raw.execute("savepoint call")
+        try:
+            self._perform(connection, batch)
+        except Exception as error:  # noqa: BLE001  (it belongs to the caller, who gets it)
+            # A full disk rolls the whole transaction back, not the statement: what others wrote in it is gone too.
+            if not raw.in_transaction:
+                return False
+            raw.execute("rollback to call")
+            raw.execute("release call")
+            connection.forget_effects(mark)
+            if len(batch) > 1:
+                return all(self._guarded(connection, [call]) for call in batch)
+            batch[0].outcome, batch[0].failed = translate(error), True
+            return True
+        raw.execute("release call")
+        return True
+
+    def _each_alone(self, connection: Connection, calls: Sequence[Call]) -> list[Callable[[], None]]:
+        raw = connection.raw
+        effects: list[Callable[[], None]] = []
+        for call in calls:
+            connection.take_effects()
+            call.outcome, call.failed = None, False
+            try:
+                raw.execute("begin immediate")
+                self._perform(connection, [call])
+                raw.execute("commit")
+            except Exception as error:  # noqa: BLE001  (it belongs to the caller, who gets it)
+                self._fail([call], error)
+            else:
+                effects += connection.take_effects()
+        return effects
+
+    def _perform(self, connection: Connection, batch: list[Call]) -> None:
+        start = time.perf_counter()
+        function = batch[0].function
+        if getattr(function, "set_wise", False):
+            outcomes = function(connection, [call.args[0] for call in batch])
+            for call, outcome in zip(batch, outcomes, strict=True):
+                call.outcome, call.failed = outcome, isinstance(outcome, Exception)
+        else:
+            batch[0].outcome = function(connection, *batch[0].args)
+            batch[0].failed = False
+        took = time.perf_counter() - start
+        if took > 0.02:
+            name = function.__name__
+            self.slow[name] = max(took, self.slow.get(name, 0.0))
+
+    def _notice_others(self, raw: Any) -> None:
+        version = raw.execute("pragma data_version").fetchone()[0]
+        self._shared = self._data_version is not None and version != self._data_version
+        self._data_version = version
+
+    def _checkpoint(self, *, everything: bool = False) -> None:
+        """Move the WAL into the file now and then; to its end where it grew past its bound, or at the close."""
+        if self._wal_bytes is None or self._connection is None:
+            return
+        raw = self._connection.raw
+        if not everything and raw.total_changes - self._checkpointed < CHECKPOINT_ROWS:
+            return
+        self._checkpointed = raw.total_changes
+        mode = "truncate" if everything or self._wal_bytes() > WAL_BYTES_MAX else "passive"
+        raw.execute(f"pragma wal_checkpoint({mode})").fetchall()
+
+
+def _batch_key(call: Call) -> Any:
+    return call.function if getattr(call.function, "set_wise", False) else id(call)

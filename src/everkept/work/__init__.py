@@ -1,0 +1,1 @@
+"""The job engine: claim, run, renew, finish, and the backstops."""

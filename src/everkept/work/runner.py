@@ -1,0 +1,297 @@
+"""The runner: claims what is next in turn, runs it, and books what came of it. One per process, any number on a store."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import structlog
+
+from everkept.config import Settings
+from everkept.domain.jobs import Backoff, Lease, Outcome, Retry, Uses, after_failure
+from everkept.errors import EverkeptError, LeaseLost, ModelError, Transient
+from everkept.ports.clock import Clock
+from everkept.ports.faults import Faults
+from everkept.store.connection import Connection
+from everkept.store.jobs import (
+    USES,
+    Claimed,
+    ClaimRequest,
+    claim,
+    finish,
+    live_slots,
+    promote_due,
+    refuse_finish,
+    remove_worker,
+    renew_leases,
+    running_by_use,
+)
+from everkept.store.providers import note_answer, note_failure, permits_left
+from everkept.store.store import Store
+from everkept.work.job import Finished, JobContext, JobKind, Trust
+from everkept.work.maintenance import Maintenance
+
+log = structlog.get_logger("everkept.work")
+PROMOTE_MAX = 200
+ESTIMATE_WEIGHT = 0.2
+WEATHER = frozenset({"transient", "rate_limited", "provider_down"})
+"""Classes of failure that tell of the provider; others are answers."""
+
+
+class Runner:
+    """`step()` makes one round (promote, claim, start); `run()` repeats it until `stop()`.
+
+    The poll is at most the tick long and is cut short by every commit that schedules work.
+    """
+
+    def __init__(
+        self, store: Store, kinds: Mapping[str, JobKind[Any]], settings: Settings, tools: Any, *, owner: str, clock: Clock,
+        faults: Faults, pools: Mapping[Uses, str | None], maintenance: Maintenance,
+    ) -> None:  # fmt: skip
+        self.store = store
+        self.owner = owner
+        self.slots = settings.work.slots
+        self._kinds = kinds
+        self._settings = settings
+        self._tools = tools
+        self._clock = clock
+        self._faults = faults
+        self._pools = pools
+        self._maintenance = maintenance
+        self._running: dict[int, tuple[Lease, asyncio.Task[None], Trust]] = {}
+        self._estimates = {name: kind.policy.estimate_s for name, kind in kinds.items()}
+        self._next_due_us: int | None = None
+        self._alone = False
+        self._stopping = False
+        self._drain_s = 0.0
+        self.seen = False
+        """Whether the store knows this worker: its first heartbeat was written."""
+        self._wake: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # ---- the round
+
+    async def step(self) -> int:
+        """Promote, claim and start what is next; the number of jobs started."""
+        if self._alone and not self._running:
+            self._alone = False
+        free = 0 if self._alone else min(self.slots - len(self._running), self._settings.work.claim_max)
+        self._loop = asyncio.get_running_loop()
+        trusted_from = self._clock.monotonic_s()
+        claimed, self._next_due_us = await self.store.write(self._poll, free)
+        for lease in claimed.leases:
+            self._start(lease, Trust(trusted_from + self._settings.work.lease_s))
+        self._alone = self._alone or any(lease.alone for lease in claimed.leases)
+        return len(claimed.leases)
+
+    def _poll(self, conn: Connection, free: int) -> tuple[Claimed, int | None]:
+        """One transaction: due jobs become ready, and free slots take what is next in turn."""
+        _, next_due = promote_due(conn, PROMOTE_MAX)
+        if free <= 0:
+            return Claimed([], drain=False), next_due
+        running = running_by_use(conn)
+        uses: dict[Uses, int] = {}
+        for use in USES:
+            pool = self._pools.get(use)
+            uses[use] = free if pool is None else permits_left(conn, pool, running.get(use, 0), self._settings.models.permits_max)
+        slots = max(self.slots, live_slots(conn, 3 * self._settings.work.heartbeat_s))
+        request = ClaimRequest(
+            owner=self.owner, free=free, slots=slots, lease_s=self._settings.work.lease_s, uses=uses,
+            idle=not self._running, estimates_s=self._estimates,
+        )  # fmt: skip
+        return claim(conn, request), next_due
+
+    def _start(self, lease: Lease, trust: Trust) -> None:
+        task = asyncio.get_running_loop().create_task(self._work(lease, trust), name=f"{lease.kind} {lease.key}")
+        self._running[lease.job] = (lease, task, trust)
+        task.add_done_callback(lambda _: self._ended(lease.job))
+
+    def _ended(self, job: int) -> None:
+        self._running.pop(job, None)
+        if self._wake is not None:
+            self._wake.set()
+
+    async def drain_started(self) -> None:
+        """Wait for what runs now: what the simulations call between steps."""
+        while self._running:
+            await asyncio.gather(*(task for _, task, _ in self._running.values()))
+
+    # ---- one job
+
+    async def _work(self, lease: Lease, trust: Trust) -> None:
+        self._faults.reach("runner.after_claim")
+        started = self._clock.monotonic_s()
+        kind = self._kinds.get(lease.kind)
+        context = JobContext(
+            self.store, lease, self._settings, self._clock, self._faults, self._tools, pool=self._pools.get(lease.uses),
+            started_s=started,
+        )  # fmt: skip
+        try:
+            outcome = await self._run(context, kind, trust, started)
+            if not isinstance(outcome, Finished):
+                await self.store.write(self._book, lease, outcome, started)
+        except LeaseLost:
+            log.warning("finish refused: the lease was lost", job=lease.job, kind=lease.kind, key=lease.key)
+            await self.store.write(refuse_finish)
+        except asyncio.CancelledError:
+            await self._give_back(lease, started)
+            raise
+        except Exception as error:  # noqa: BLE001  (a job's failure is booked, whatever it is; the worker goes on)
+            await self._book_failure(context, kind, error, started)
+        if kind is not None:
+            self._learn(lease.kind, self._clock.monotonic_s() - started)
+
+    async def _run(self, context: JobContext, kind: JobKind[Any] | None, trust: Trust, started: float) -> Outcome | Finished:
+        lease = context.lease
+        if kind is None:
+            raise EverkeptError(f"this worker does not know jobs of kind {lease.kind!r}; a newer one may have made it")
+        trust.ends_s = started + kind.policy.timeout_s
+        try:
+            async with asyncio.timeout(trust.left_s(self._clock.monotonic_s())) as trust.limit:
+                return await kind.run(kind.read_args(lease.args), context)
+        except TimeoutError as error:
+            limit_s = min(trust.ends_s, trust.until_s) - started
+            raise Transient(f"the job did not end within {limit_s:.0f} s") from error
+        finally:
+            trust.limit = None
+
+    def _book(self, conn: Connection, lease: Lease, outcome: Outcome, started: float) -> None:
+        finish(conn, lease, outcome, self._clock.monotonic_s() - started)
+
+    async def _book_failure(self, context: JobContext, kind: JobKind[Any] | None, error: Exception, started: float) -> None:
+        lease = context.lease
+        error_class = error.code if isinstance(error, EverkeptError) else "internal"
+        text = str(error) if isinstance(error, EverkeptError) else "".join(traceback.format_exception_only(error)).strip()
+        log.warning("job failed", job=lease.job, kind=lease.kind, key=lease.key, error_class=error_class, error=text[:300])
+        try:
+            await self.store.write(self._fail, context, kind, error, error_class, text, started)
+        except LeaseLost:
+            await self.store.write(refuse_finish)
+        except EverkeptError as lost:  # the store itself fails: the lease runs out, and the job is taken up again
+            log.error("a failure could not be booked", job=lease.job, error=str(lost))
+
+    def _fail(
+        self, conn: Connection, context: JobContext, kind: JobKind[Any] | None, error: Exception, error_class: str, text: str,
+        started: float,
+    ) -> None:  # fmt: skip
+        lease = context.lease
+        retry_after_s = getattr(error, "retry_after_s", None)
+        blame = self._note_weather(conn, context, error, text)
+        work = self._settings.work
+        outcome = after_failure(
+            self._policy(kind), Backoff(first_s=work.backoff_first_s, max_s=work.backoff_max_s), error_class=error_class, error=text,
+            attempts=lease.attempts, now_us=conn.now(), jitter=self._clock.random(),
+            retry_after_s=retry_after_s, blame_provider=blame,
+        )  # fmt: skip
+        finish(conn, lease, outcome, self._clock.monotonic_s() - started)
+
+    def _note_weather(self, conn: Connection, context: JobContext, error: Exception, text: str) -> bool:
+        """Tell the provider's circuit how it was; True where the failure says nothing about the job."""
+        pool = self._pools.get(context.lease.uses)
+        if pool is None or not isinstance(error, ModelError):
+            return False
+        models = self._settings.models
+        if error.code in WEATHER and not error.details.get("answered"):
+            retry_after_s = getattr(error, "retry_after_s", None)
+            return note_failure(conn, pool, error.code, text[:300], probe_s=models.probe_s, retry_after_s=retry_after_s)
+        if context.answered or error.code in ("refused", "permanent"):
+            note_answer(conn, pool, models.permits_max)
+        return False
+
+    def _policy(self, kind: JobKind[Any] | None) -> Any:
+        return next(iter(self._kinds.values())).policy if kind is None else kind.policy
+
+    async def _give_back(self, lease: Lease, started: float) -> None:
+        """Cancelled (drained, or the lease was lost): hand the job back; the fence decides whether that counts."""
+        retry = Retry(self._clock.now_us(), "drained", "the worker was stopped while it ran", spend=False)
+        try:
+            await self.store.write(self._book, lease, retry, started)
+        except EverkeptError as error:
+            log.info("a job could not be handed back; its lease runs out", job=lease.job, error=str(error))
+
+    def _learn(self, kind: str, ran_s: float) -> None:
+        self._estimates[kind] += ESTIMATE_WEIGHT * (ran_s - self._estimates[kind])
+
+    # ---- life
+
+    async def run(self) -> None:
+        """Until `stop()`: rounds, maintenance, and a poll that sleeps until something is due."""
+        self._loop = asyncio.get_running_loop()
+        self._wake = asyncio.Event()
+        while not self._stopping:
+            started = 0
+            try:
+                self._wake.clear()
+                await self._maintenance.step()
+                started = await self.step()
+            except EverkeptError as error:  # the store is full, read-only or locked: say so, and look again at the next tick
+                log.error("the worker could not look for work", error=str(error))
+                self._next_due_us = None  # what is due already must not make it look again at once
+            if not started or len(self._running) >= self.slots:
+                await self._sleep()
+        await self._drain()
+
+    async def _sleep(self) -> None:
+        assert self._wake is not None
+        if self._stopping:
+            return
+        wait_s = self._settings.work.tick_s
+        if self._next_due_us is not None:
+            wait_s = min(wait_s, max(0.0, (self._next_due_us - self._clock.now_us()) / 1e6))
+        if wait_s <= 0 and len(self._running) >= self.slots:
+            wait_s = self._settings.work.tick_s
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    def notify(self, due_at_us: int) -> None:
+        """From any thread: work was scheduled. Only shortens the poll."""
+        if self._loop is None or self._wake is None or self._loop.is_closed():
+            return
+        if self._next_due_us is None or due_at_us < self._next_due_us:
+            self._next_due_us = due_at_us
+        self._loop.call_soon_threadsafe(self._wake.set)
+
+    def heartbeat(self) -> None:
+        """Renew all leases of this worker (from the heartbeat's thread); what is no longer held is cancelled."""
+        asked = self._clock.monotonic_s()
+        running = list(self._running.items())  # before it asks: what is claimed meanwhile is not judged by this answer
+        held = self.store.write_now(renew_leases, self.owner, self.slots, self._settings.work.lease_s, urgent=True)
+        self.seen = True
+        for job, (lease, task, trust) in running:
+            if held.get(job) == lease.fence:
+                trust.until_s = asked + self._settings.work.lease_s
+                self._tell(trust.extend, asked)
+            else:
+                self._tell(task.cancel)
+
+    def _tell(self, what: Callable[..., object], *args: object) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(what, *args)
+
+    def stop(self, drain_s: float) -> None:
+        """From any thread: claim nothing more, give running jobs `drain_s` to end, hand the rest back, and return from `run`."""
+        self._drain_s = drain_s
+        self._stopping = True
+        if self._loop is not None and self._wake is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._wake.set)
+
+    async def _drain(self) -> None:
+        tasks = [task for _, task, _ in self._running.values()]
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=self._drain_s)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        try:
+            await self.store.write(remove_worker, self.owner)
+        except EverkeptError as error:
+            log.info("the worker could not sign off", error=str(error))
+
+    @property
+    def busy(self) -> int:
+        return len(self._running)

@@ -1,0 +1,79 @@
+"""A worker: the runner on a thread and an event loop of its own, and the heartbeat on another thread.
+
+The threads are daemons: they never keep an interpreter alive. What they had not finished is taken up by the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import structlog
+
+from everkept.errors import EverkeptError
+from everkept.store.streams import projects_embedded_otherwise, reopen_chunk
+from everkept.work.runner import Runner
+
+log = structlog.get_logger("everkept.work")
+
+
+class Worker:
+    """Start once, stop once."""
+
+    def __init__(self, runner: Runner, *, heartbeat_s: float, embedder_label: str) -> None:
+        self.runner = runner
+        self._heartbeat_s = heartbeat_s
+        self._label = embedder_label
+        self._loop = asyncio.new_event_loop()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="everkept-worker", daemon=True)
+        self._pulse = threading.Thread(target=self._beat, name="everkept-heartbeat", daemon=True)
+
+    def start(self) -> None:
+        self.runner.store.on_due = self.runner.notify
+        self._thread.start()
+        self._pulse.start()
+
+    def _work(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._main())
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+
+    async def _main(self) -> None:
+        reembed = asyncio.create_task(self._reembed())
+        try:
+            await self.runner.run()
+        finally:
+            reembed.cancel()
+            await asyncio.gather(reembed, return_exceptions=True)
+
+    async def _reembed(self) -> None:
+        """Where another embedder made the vectors, make them again in the background."""
+        store = self.runner.store
+        try:
+            for project in await store.read(projects_embedded_otherwise, self._label):
+                log.info("passages are embedded again", project=project, embedder=self._label)
+                while await store.write(reopen_chunk, project, self._label):
+                    pass
+        except EverkeptError as error:
+            log.error("passages could not be marked for embedding again", error=str(error))
+
+    def _beat(self) -> None:
+        while not self._ended.wait(0 if not self.runner.seen else self._heartbeat_s):
+            try:
+                self.runner.heartbeat()
+            except EverkeptError as error:
+                log.error("leases could not be renewed", error=str(error))
+                self._ended.wait(1.0)
+
+    def stop(self, drain_s: float) -> None:
+        """Blocks until running jobs ended or were handed back."""
+        self.runner.stop(drain_s)
+        if self._thread.is_alive():
+            self._thread.join()
+        self._ended.set()
+        if self._pulse.is_alive():
+            self._pulse.join()

@@ -1,0 +1,19 @@
+"""What every test needs: an environment without the machine's own settings and keys."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+PROVIDER_VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OLLAMA_HOST")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test sees the developer's settings, spends money on a key, or writes into the real home."""
+    for name in list(os.environ):
+        if name.startswith("EVERKEPT_") or name in PROVIDER_VARIABLES:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("EVERKEPT_HOME", str(tmp_path / "everkept-home"))

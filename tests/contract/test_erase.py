@@ -1,0 +1,499 @@
+"""Erasing is complete: at once for readers, for good in the file, and nothing in flight writes it back (G10, E01 to E07)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import text
+
+from everkept.capture.messages import Given, check_messages
+from everkept.config import load
+from everkept.derive.kinds import KINDS
+from everkept.derive.tools import Tools
+from everkept.domain.erase import EventTarget, ProjectTarget, StreamTarget, SubjectTarget, Target
+from everkept.domain.facts import FactDraft
+from everkept.domain.passage import analyse
+from everkept.domain.scope import Scope
+from everkept.errors import LeaseLost, NotFound, SubjectMoved
+from everkept.ports.clock import VirtualClock
+from everkept.ports.faults import NoFaults
+from everkept.ports.journal import Address, Recipe
+from everkept.ports.models import RawReply
+from everkept.store.changes import read_changes
+from everkept.store.embeddings import keep_embeddings
+from everkept.store.erase import Erasure, erase, erase_chunk, find_erasure, plan_erase, residue
+from everkept.store.facts import FactsOf, NewFact, list_facts, subject_revision, write_facts
+from everkept.store.jobs import ClaimRequest, Lease, claim, finish, promote_due
+from everkept.store.journal import begin_ask, commit_reply, kept_replies
+from everkept.store.projects import ensure_project, ensure_subject, find_project, find_subject
+from everkept.store.search import find_postings, load_hits
+from everkept.store.store import Store
+from everkept.store.streams import Append, append_events, find_thread, get_thread, list_events, list_threads, request_end
+from everkept.store.windows import find_window, list_windows
+from everkept.work.maintenance import Maintenance
+from everkept.work.runner import Runner
+
+SECRET = b"s" * 32
+SETTINGS = load({}, Path("unused"))
+
+
+class World:
+    """A real store, worked by a real runner without threads or models."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.clock = VirtualClock()
+        self.store = Store(path, clock=self.clock, threads=False)
+        self.store.open()
+        self.project = self.store.write_now(ensure_project, "home", SECRET).id
+        self.runner = self._runner()
+
+    def _runner(self) -> Runner:
+        return Runner(
+            self.store, KINDS, SETTINGS, Tools(model=None, words=None, embedder=None), owner="worker", clock=self.clock,
+            faults=NoFaults(), pools={}, maintenance=Maintenance(self.store, [], self.clock),
+        )  # fmt: skip
+
+    def say(self, thread: str, *lines: str, subject: str = "ann", key: str | None = None, project: int | None = None) -> Any:
+        given = [Given(role="user", content=line, name=subject.title()) for line in lines]
+        messages = check_messages(given, thread=thread, key=key, secret=SECRET, now_us=self.clock.now_us())
+        item = Append(project=project or self.project, thread=thread, subject=subject, messages=messages, base=SETTINGS)
+        future = self.store.writer.submit(append_events, item)
+        self.store.writer.step()
+        return future.result()
+
+    def end(self, thread: str) -> int:
+        """Capture the thread; the number of its newest window."""
+        self.store.write_now(request_end, self.project, thread, SETTINGS)
+        self.drain()
+        stream = self.store.read_now(get_thread, self.project, thread)
+        return self.store.read_now(list_windows, self.project, stream=stream.id)[0].id
+
+    def drain(self, *, seconds: float = 10) -> None:
+        async def work() -> None:
+            for _ in range(20):
+                self.clock.advance(seconds / 20)
+                while await self.runner.step():
+                    await self.runner.drain_started()
+
+        asyncio.run(work())
+
+    def subject(self, name: str = "ann") -> int:
+        found = self.store.read_now(find_subject, self.project, name)
+        assert found is not None
+        return found
+
+    def stream(self, name: str) -> int:
+        return self.store.read_now(get_thread, self.project, name).id
+
+    def fact(self, stream: int, seq: int, predicate: str, value: str, *, subject: str = "ann", window: int | None = None) -> int:
+        draft = FactDraft(
+            entity=subject, predicate=predicate, object=value, text=f"{subject} {predicate} {value}", quote=value, confidence=0.9,
+            single_valued=True, seqs=(seq,),
+        )  # fmt: skip
+        said = self.clock.now_us() + seq
+        new = NewFact(draft=draft, said_at=said, stream=stream, analysed=analyse(draft.text, speaker=subject))
+        owner = self.subject(subject)
+        of = FactsOf(
+            project=self.project, subject=owner, window=window, slice=0, revision=None, key="" if window else f"{stream}.{seq}.{value}"
+        )
+        self.store.write_now(write_facts, of, [new], "[]")
+        return self.rows("select max(id) from facts where object = :value", value=value)[0][0]
+
+    def reply(self, work: str, words: str, *, ask: int = 1, subject: str = "ann", shown: dict[str, Any] | None = None) -> Address:
+        address = Address(project=self.project, subject=self.subject(subject), work=work, step="facts", version="1", model="m")
+        epoch = self.store.write_now(begin_ask, address, ask, b"h", Recipe(shown=shown or {}))
+        self.store.write_now(commit_reply, address, ask, RawReply(text=words, tokens_in=1, tokens_out=1, usd=0.1), epoch)
+        return address
+
+    def erase(self, target: Target) -> Erasure:
+        return self.store.write_now(erase, self.project, target)
+
+    def erased(self, target: Target) -> Erasure:
+        """Erase, and let the job do its work."""
+        erasure = self.erase(target)
+        self.drain()
+        found = self.store.read_now(find_erasure, erasure.id)
+        assert found is not None
+        return found
+
+    def residue(self, target: Target) -> int:
+        return sum(self.store.read_now(residue, self.project, target).values())
+
+    def found(self, word: str) -> list[str]:
+        """Kinds of the passages that a search for the word may show."""
+
+        def look(conn: Any) -> list[str]:
+            scope = Scope(project=self.project)  # type: ignore[arg-type]
+            ids = [int(i) for _, some in find_postings(conn, scope, word, ("turn", "fact", "episode")) for i in some.split(",")]
+            return sorted(h.kind for h in load_hits(conn, scope, ids))
+
+        return self.store.read_now(look)
+
+    def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
+        return self.store.read_now(lambda conn: conn.rows(text(sql), params))
+
+    def in_file(self, *words: str) -> list[str]:
+        """Which of the words stand anywhere in the file or its write-ahead log."""
+        raw = b"".join(p.read_bytes() for p in self.path.parent.glob(self.path.name + "*")).lower()
+        return [w for w in words if w.lower().encode() in raw]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path / "memory.db")
+    yield made
+    made.store.close()
+
+
+def lease_of(world: World, kind: str) -> Lease:
+    """Claim until a job of that kind is held."""
+
+    def take(conn: Any) -> Any:
+        promote_due(conn, 100)
+        return claim(conn, ClaimRequest(
+            owner="late", free=8, slots=8, lease_s=600, uses={"local": 8, "model": 8, "embedder": 8}, idle=True, estimates_s={}))  # fmt: skip
+
+    world.clock.advance(5)
+    leases: list[Lease] = world.store.write_now(take).leases
+    return next(lease for lease in leases if lease.kind == kind)
+
+
+# ---- one event
+
+
+def test_erased_event_leaves_its_place_and_its_key(world: World) -> None:
+    world.say("chat", "my cat is called Zorblax", "and it rains", key="k")
+    stream = world.stream("chat")
+    world.end("chat")
+    done = world.erased(EventTarget(stream=stream, seq=1))
+    assert done.residue == 0
+    assert done.done_at is not None
+    [row] = world.rows(
+        "select role, name, content, payload_hash, metadata, model, evidence, tokens, erased_at > 0, key_hash is not null"
+        " from events where seq = 1"
+    )
+    assert row == ("", None, None, None, None, None, 0, 0, 1, 1)
+    assert world.found("zorblax") == []
+    assert world.in_file("Zorblax") == []
+    assert world.in_file("rains") == ["rains"]
+
+
+def test_erased_event_is_hidden_before_any_job_has_run(world: World) -> None:
+    world.say("chat", "my cat is called Zorblax", "and it rains")
+    world.end("chat")
+    stream = world.stream("chat")
+    assert "turn" in world.found("zorblax")
+    world.erase(EventTarget(stream=stream, seq=1))
+    assert world.found("zorblax") == []
+    assert [e.content for e in world.store.read_now(list_events, stream, 1, 9)] == [None, "and it rains"]
+
+
+def test_reimport_under_the_same_key_stays_out(world: World) -> None:
+    world.say("chat", "my cat is called Zorblax", key="k")
+    stream = world.stream("chat")
+    world.erased(EventTarget(stream=stream, seq=1))
+    [again] = world.say("chat", "my cat is called Zorblax", key="k")
+    assert (again.stream, again.seq, again.replayed) == (stream, 1, True)
+    assert world.in_file("Zorblax") == []
+
+
+def test_what_an_erased_fact_superseded_comes_back(world: World) -> None:
+    world.say("one", "I live in Lisbon")
+    world.say("two", "I live in Porto now")
+    one, two = world.stream("one"), world.stream("two")
+    old = world.fact(one, 1, "lives in", "Lisbon")
+    world.clock.advance(60)
+    new = world.fact(two, 1, "lives in", "Porto")
+    states = dict(world.rows("select id, closed_by from facts"))
+    assert states == {old: new, new: None}
+    world.erased(EventTarget(stream=two, seq=1))
+    assert world.rows("select id, closed_at, closed_by, live from facts") == [(old, None, None, 1)]
+
+
+def test_erasing_an_event_takes_the_replies_that_saw_it_and_derives_its_window_again(world: World) -> None:
+    world.say("chat", "I work at Qwertzuiop", "I live in Lisbon")
+    window = world.end("chat")
+    stream = world.stream("chat")
+    fact = world.fact(stream, 1, "works at", "Qwertzuiop", window=window)
+    seen = {"stream": stream, "first": 1, "last": 2}
+    gone = world.reply(f"window:{window}.0", "Qwertzuiop!", ask=3, shown=seen)
+    later = world.reply("window:999.0", "still Qwertzuiop?", shown={"stream": 999, "facts": [fact]})
+    other = world.reply("window:998.0", "Lisbon", shown={"stream": 998, "facts": []})
+    before = world.rows("select summary from windows where id = :w", w=window)
+    assert "Qwertzuiop" in before[0][0]
+    world.erased(EventTarget(stream=stream, seq=1))
+    assert [len(world.store.read_now(kept_replies, a)) for a in (gone, later, other)] == [0, 0, 1]
+    [(summary, facts_at)] = world.rows("select summary, facts_at from windows where id = :w", w=window)
+    assert "Lisbon" in summary
+    assert "Qwertzuiop" not in summary
+    assert facts_at is not None
+    epoch = world.rows("select epoch from subjects")[0][0]
+    jobs = world.rows("select json_extract(args, '$.fresh'), state from jobs where kind = 'extract_facts'")
+    assert jobs[0][1] == "done"
+    assert 0 < jobs[0][0] <= epoch
+    assert world.in_file("Qwertzuiop") == []
+    assert world.residue(EventTarget(stream=stream, seq=1)) == 0
+
+
+def test_a_window_whose_every_event_was_erased_is_skipped(world: World) -> None:
+    world.say("chat", "I work at Qwertzuiop")
+    window = world.end("chat")
+    world.erased(EventTarget(stream=world.stream("chat"), seq=1))
+    found = world.store.read_now(find_window, window)
+    assert found is not None
+    assert (found.skipped_because, found.summary) == ("everything in it was erased", "")
+
+
+def test_the_rolling_summary_is_folded_again_from_what_remains(world: World) -> None:
+    world.say("chat", "my cat is called Zorblax and I adore it", "it rains in Lisbon every day")
+    world.end("chat")
+    world.say("chat", "the trains in Lisbon are late")
+    world.end("chat")
+    world.drain(seconds=600)
+    assert "Zorblax" in (world.store.read_now(get_thread, world.project, "chat").summary or "")
+    world.erased(EventTarget(stream=world.stream("chat"), seq=1))
+    world.drain(seconds=600)
+    summary = world.store.read_now(get_thread, world.project, "chat").summary or ""
+    assert "Zorblax" not in summary
+    assert "Lisbon" in summary
+    assert world.in_file("Zorblax") == []
+
+
+def test_erasing_an_uncovered_event_keeps_the_count_of_pending_tokens(world: World) -> None:
+    world.say("chat", "my cat is called Zorblax", "and it rains")
+    world.erased(EventTarget(stream=world.stream("chat"), seq=1))
+    [(pending, tokens)] = world.rows("select pending_tokens, (select sum(tokens) from events) from streams")
+    assert pending == tokens
+    world.end("chat")
+    assert world.rows("select pending_tokens, covered_seq from streams") == [(0, 2)]
+
+
+# ---- a thread
+
+
+def test_an_erased_thread_is_gone_and_its_subject_stays(world: World) -> None:
+    world.say("secret-plan", "my cat is called Zorblax", "it likes Frobnitz")
+    world.say("other", "I live in Lisbon")
+    window = world.end("secret-plan")
+    world.end("other")
+    stream, other = world.stream("secret-plan"), world.stream("other")
+    world.fact(stream, 1, "has a cat", "Zorblax", window=window)
+    kept = world.fact(other, 1, "lives in", "Lisbon")
+    world.reply(f"window:{window}.0", "Zorblax", shown={"stream": stream, "first": 1, "last": 2})
+    target = StreamTarget(stream=stream)
+    plan = world.store.read_now(plan_erase, world.project, target)
+    assert (plan["threads"], plan["messages"], plan["episodes"]) == (1, 2, 1)
+    world.erase(target)
+    assert world.found("zorblax") == []
+    assert world.store.read_now(find_thread, world.project, "secret-plan") is None
+    assert world.store.read_now(find_window, window) is None
+    assert kept in {f.id for f in world.store.read_now(list_facts, world.project, None, None, 99)}
+    assert not any("Zorblax" in f.text for f in world.store.read_now(list_facts, world.project, None, None, 99))
+    world.drain()
+    assert world.residue(target) == 0
+    assert world.in_file("Zorblax", "Frobnitz", "secret-plan") == []
+    assert world.rows("select count(*) from entities where norm = 'ann'") == [(1,)]
+    assert "turn" in world.found("lisbon")
+
+
+# ---- a subject
+
+
+def test_an_erased_subject_leaves_no_word_and_no_name(world: World) -> None:
+    world.say("wumpus-talk", "my cat is called Zorblax", subject="wumpus", key="k")
+    world.say("bob-talk", "I live in Lisbon", subject="bob")
+    window = world.end("wumpus-talk")
+    stream, subject = world.stream("wumpus-talk"), world.subject("wumpus")
+    world.fact(stream, 1, "has a cat", "Zorblax", subject="wumpus", window=window)
+    world.reply(f"window:{window}.0", "Zorblax of wumpus", subject="wumpus")
+    target = SubjectTarget(subject=subject)
+    assert world.residue(target) > 0
+    done = world.erased(target)
+    assert (done.residue, world.residue(target)) == (0, 0)
+    assert world.in_file("Zorblax", "wumpus") == []
+    assert "turn" in world.found("lisbon")
+    changes, _ = world.store.read_now(read_changes, world.project, 0, 100)
+    assert not any("wumpus" in str(c) for c in changes)
+    assert any(c[1] == "memory.erased" and c[4] == f"sub_{subject}" for c in changes)
+
+
+def test_the_same_names_start_anew_and_old_keys_stay_out(world: World) -> None:
+    world.say("talk", "my cat is called Zorblax", subject="wumpus", key="k")
+    old_subject, old_stream = world.subject("wumpus"), world.stream("talk")
+    world.erased(SubjectTarget(subject=old_subject))
+    [new] = world.say("talk", "hello again", subject="wumpus", key="k2")
+    assert world.subject("wumpus") != old_subject
+    assert new.stream != old_stream
+    [again] = world.say("talk", "my cat is called Zorblax", subject="wumpus", key="k")
+    assert (again.stream, again.seq, again.replayed) == (old_stream, 1, True)
+
+
+def test_a_name_is_free_at_once_even_where_its_thread_is_not_reached_yet(world: World) -> None:
+    for i in range(205):
+        world.say(f"t{i}", "hello", subject="wumpus")
+    last = world.stream("t204")
+    world.erase(SubjectTarget(subject=world.subject("wumpus")))
+    assert world.rows("select count(*) from streams where erased_at is null") == [(5,)]
+    assert world.store.read_now(list_threads, world.project, None, None, 500) == []
+    [new] = world.say("t204", "I am somebody else", subject="bob")
+    assert new.stream != last
+    world.drain()
+    assert world.rows("select count(*) from streams where erased_at is null") == [(1,)]
+
+
+# ---- a project
+
+
+def test_an_erased_project_takes_everything_in_it(world: World) -> None:
+    for name in ("ann", "bob", "cid"):
+        world.say(f"talk-{name}", f"{name} saw Zorblax", subject=name)
+        world.end(f"talk-{name}")
+    elsewhere = world.store.write_now(ensure_project, "office", SECRET).id
+    world.say("work", "Zorblax pays well", subject="dan", project=elsewhere)
+    done = world.erased(ProjectTarget())
+    assert (done.residue, world.residue(ProjectTarget())) == (0, 0)
+    assert world.store.read_now(find_project, "home") is None
+    assert world.rows("select count(*) from events where content is not null") == [(1,)]
+    assert world.rows("select count(*) from jobs where project_id = :p and kind <> 'erase_scope'", p=world.project) == [(0,)]
+    with pytest.raises(NotFound):
+        world.store.write_now(ensure_subject, world.project, "ann")
+    assert world.store.write_now(ensure_project, "home", SECRET).id != world.project
+
+
+# ---- work in flight
+
+
+def test_work_in_flight_cannot_write_an_erased_event_back(world: World) -> None:
+    world.say("chat", "my cat is called Zorblax")
+    world.store.write_now(request_end, world.project, "chat", SETTINGS)
+    lease = lease_of(world, "open_window")
+    world.store.write_now(finish_opening, lease)
+    stream = world.stream("chat")
+    held = lease_of(world, "extract_facts")
+    subject = world.subject()
+    revision = world.store.read_now(subject_revision, subject)
+    world.erase(EventTarget(stream=stream, seq=1))
+    of = FactsOf(project=world.project, subject=subject, window=held.args["window"], slice=0, revision=revision)
+    with pytest.raises(SubjectMoved):
+        world.store.write_now(write_facts, of, [], "[]")
+    with pytest.raises(LeaseLost):
+        world.store.write_now(finish_done, held)
+
+
+def finish_opening(conn: Any, lease: Lease) -> None:
+    from everkept.store.windows import open_windows
+
+    finish(conn, lease, open_windows(conn, lease.args["stream"], SETTINGS), 0.1)
+
+
+def finish_done(conn: Any, lease: Lease) -> None:
+    from everkept.domain.jobs import Done
+
+    finish(conn, lease, Done(), 0.1)
+
+
+def test_a_reply_committed_after_the_erase_is_refused(world: World) -> None:
+    world.say("chat", "my cat is called Zorblax")
+    address = Address(project=world.project, subject=world.subject(), work="window:1.0", step="facts", version="1", model="m")
+    epoch = world.store.write_now(begin_ask, address, 1, b"h", Recipe())
+    world.erase(EventTarget(stream=world.stream("chat"), seq=1))
+    late = RawReply(text="Zorblax", tokens_in=1, tokens_out=1, usd=None)
+    with pytest.raises(SubjectMoved):
+        world.store.write_now(commit_reply, address, 1, late, epoch)
+
+
+@pytest.mark.parametrize("kind", ["stream", "subject", "project"])
+def test_jobs_that_run_between_the_erase_and_its_job_find_nothing(world: World, kind: str) -> None:
+    world.say("chat", "my cat is called Zorblax")
+    world.store.write_now(request_end, world.project, "chat", SETTINGS)
+    world.store.write_now(finish_opening, lease_of(world, "open_window"))
+    targets: dict[str, Target] = {
+        "stream": StreamTarget(stream=world.stream("chat")), "subject": SubjectTarget(subject=world.subject()),
+        "project": ProjectTarget(),
+    }  # fmt: skip
+    target = targets[kind]
+    world.erase(target)
+    world.drain()
+    assert world.residue(target) == 0
+    assert world.in_file("Zorblax") == []
+
+
+# ---- resuming, embeddings, repeating
+
+
+def test_a_crash_after_any_chunk_loses_nothing(world: World) -> None:
+    for i in range(60):
+        world.say("chat", f"the Zorblax number {i} sings", subject="wumpus")
+    window = world.end("chat")
+    world.fact(world.stream("chat"), 1, "likes", "Zorblax", subject="wumpus", window=window)
+    target = SubjectTarget(subject=world.subject("wumpus"))
+    erasure = world.erase(target)
+    chunks = 0
+    while chunks < 200:
+        lease = lease_of(world, "erase_scope")
+        if not world.store.write_now(erase_chunk, lease, erasure.id):
+            break
+        chunks += 1
+        world.clock.advance(700)  # the worker died: its lease ends, and the next one goes on
+        world.store.write_now(expire)
+    assert chunks > 5
+    world.store.write_now(lambda conn: finish_snooze(conn, lease))
+    world.drain()
+    assert world.residue(target) == 0
+    assert world.in_file("Zorblax", "wumpus") == []
+
+
+def expire(conn: Any) -> None:
+    from everkept.store.jobs import expire_leases
+
+    expire_leases(conn, crashes_max=1000)
+
+
+def finish_snooze(conn: Any, lease: Lease) -> None:
+    from everkept.domain.jobs import Snooze
+
+    finish(conn, lease, Snooze(conn.now()), 0.1)
+
+
+def test_embeddings_of_erased_texts_are_forgotten_and_others_kept(world: World) -> None:
+    import hashlib
+
+    world.say("chat", "my cat is called Zorblax", "and it rains", "goodbye")
+    texts = {
+        "my cat is called Zorblax": True, "Ann: my cat is called Zorblax": True,
+        "Ann: my cat is called Zorblax\nAnn: and it rains": True, "and it rains": False, "Ann: and it rains\nAnn: goodbye": False,
+    }  # fmt: skip
+    hashes = {t: hashlib.blake2b(t.encode(), digest_size=16).digest() for t in texts}
+    vector = np.zeros(4, np.float32).tobytes()
+    for model in ("e5", "minilm"):
+        world.store.write_now(keep_embeddings, world.project, model, 4, dict.fromkeys(hashes.values(), vector))
+    world.erased(EventTarget(stream=world.stream("chat"), seq=1))
+    left = {bytes(r[0]) for r in world.rows("select text_hash from embeddings")}
+    assert left == {hashes[t] for t, gone in texts.items() if not gone}
+
+
+def test_erasing_twice_answers_with_the_first_erase(world: World) -> None:
+    world.say("chat", "my cat is called Zorblax")
+    target = EventTarget(stream=world.stream("chat"), seq=1)
+    first = world.erased(target)
+    assert world.erase(target).id == first.id
+    with pytest.raises(NotFound):
+        world.erase(EventTarget(stream=99, seq=1))
+    with pytest.raises(NotFound):
+        world.store.write_now(erase, world.project + 1, target)
+
+
+def test_no_word_of_many_stays_in_the_full_text_index(world: World) -> None:
+    words = [f"{chr(97 + i % 26)}zx{i * 7919 % 10007}q" for i in range(600)]
+    for at in range(0, 600, 20):
+        world.say("chat", *(f"{w} and the weather" for w in words[at : at + 20]), subject="wumpus")
+        world.say("other", f"the weather of day {at}", subject="bob")
+    assert len(world.in_file(*words)) == 600
+    world.erased(SubjectTarget(subject=world.subject("wumpus")))
+    assert world.in_file(*words, "wumpus") == []

@@ -1,0 +1,330 @@
+"""Passages in a real database: what is written is found, in its scope and nowhere else, and what is deleted is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from pysqlite3 import dbapi2
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from everkept.domain.passage import SITTING_GAP_US, analyse
+from everkept.domain.ids import ProjectId, StreamId, SubjectId
+from everkept.domain.scope import Scope
+from everkept.errors import InvalidInput
+from everkept.models.pooling import Pooling
+from everkept.ports.clock import SystemClock
+from everkept.recall.search import Query, Searcher, choose
+from everkept.store import search as store
+from everkept.store.connection import Connection
+from everkept.store.dialect import sqlite_dialect
+from everkept.store.search import NewPassage, NewVectors
+from everkept.store.tables import FULL_TEXT_SQLITE, metadata
+
+HERE, ELSEWHERE = ProjectId(1), ProjectId(2)
+START_US = 1_750_000_000_000_000
+MINUTE_US = 60_000_000
+
+
+class LetterVectors:
+    """Word vectors made of letters: words that share letters are near each other."""
+
+    name = "letters"
+    dim = 64
+
+    def lookup(self, words: Sequence[str]) -> npt.NDArray[np.float32]:
+        out = np.zeros((len(words), self.dim), np.float32)
+        for row, word in enumerate(words):
+            for letter in word:
+                rng = np.random.default_rng(ord(letter))
+                out[row] += rng.standard_normal(self.dim).astype(np.float32)
+            out[row] /= max(float(np.linalg.norm(out[row])), 1e-9)
+        return out
+
+
+@pytest.fixture
+def conn(tmp_path: Path) -> Iterator[Connection]:
+    raw = dbapi2.connect(str(tmp_path / "s.db"), isolation_level=None)
+    raw.execute("pragma synchronous = off")
+    dialect = sqlite_dialect()
+    for table in metadata.sorted_tables:
+        raw.execute(str(CreateTable(table).compile(dialect=dialect)))
+        for index in table.indexes:
+            raw.execute(str(CreateIndex(index).compile(dialect=dialect)))
+    for statement in FULL_TEXT_SQLITE:
+        raw.execute(statement)
+    raw.execute("insert into workspaces(id, name, created_at) values(1, 'default', 0)")
+    for project in (1, 2):
+        raw.execute(
+            "insert into projects(id, workspace_id, name, secret, created_at) values(?, 1, ?, x'00', 0)",
+            (project, f"p{project}"),
+        )
+    yield Connection(raw, dialect, SystemClock())
+    raw.close()
+
+
+def turn(
+    text: str, *, seq: int = 1, stream: int = 1, subject: int = 1, project: int = 1, speaker: str = "Ann", at: int = 0
+) -> NewPassage:
+    when = START_US + (at or seq * MINUTE_US)
+    return NewPassage(
+        project=ProjectId(project),
+        subject=SubjectId(subject),
+        stream=StreamId(stream),
+        seq=seq,
+        kind="turn",
+        speaker=speaker,
+        occurred_at_us=when,
+        analysed=analyse(text, speaker=speaker, occurred_at_us=when),
+    )
+
+
+def fact(text: str, ref: int) -> NewPassage:
+    return NewPassage(
+        project=HERE, subject=SubjectId(1), kind="fact", ref=ref, occurred_at_us=START_US, analysed=analyse(text)
+    )
+
+
+def found(
+    conn: Connection, text: str, searcher: Searcher | None = None, scope: Scope | None = None, **query: Any
+) -> list[int]:
+    scope = scope or Scope(project=HERE, subject=SubjectId(1))
+    ranked = (searcher or Searcher(None)).search(conn, scope, Query(text=text, **query))
+    return [r.hit.id for r in ranked.hits]
+
+
+def columns(conn: Connection, id_: int) -> tuple[str, str, str]:
+    own, before, after = conn.raw.execute(
+        "select own, before, after from passage_text where rowid = ?", (id_,)
+    ).fetchone()
+    return own, before, after
+
+
+# ---- writing
+
+
+def test_index_passages_gives_ids_in_order_and_links_neighbours(conn: Connection) -> None:
+    ids = store.index_passages(conn, [turn("red dog", seq=1), turn("blue cat", seq=2)])
+    (third,) = store.index_passages(conn, [turn("green bird", seq=3, speaker="Bob")])
+    assert ids == [1, 2]
+    assert columns(conn, 2)[1] == "ann red dog"
+    assert columns(conn, third)[1] == "ann blue cat"
+    store.add_following(conn, [2, third])
+    store.add_following(conn, [2, third])
+    assert columns(conn, 1)[2] == "ann blue cat"
+    assert columns(conn, 2)[2] == "bob green bird"
+
+
+def test_long_pause_starts_a_new_sitting(conn: Connection) -> None:
+    later = START_US + SITTING_GAP_US + 2 * MINUTE_US - START_US
+    store.index_passages(
+        conn, [turn("red dog", seq=1), turn("blue cat", seq=2, at=later), turn("bird", seq=3, at=later + 1)]
+    )
+    assert columns(conn, 2)[1] == ""
+    assert [r[0] for r in conn.raw.execute("select sitting from passages order by id")] == [1, 2, 2]
+
+
+def test_streams_do_not_mix(conn: Connection) -> None:
+    store.index_passages(
+        conn, [turn("red dog", stream=1, seq=1), turn("blue cat", stream=2, seq=1), turn("x", stream=2, seq=2)]
+    )
+    assert columns(conn, 2)[1] == ""
+    assert columns(conn, 3)[1] == "ann blue cat"
+
+
+def test_corpus_size_counts_passages_and_their_length(conn: Connection) -> None:
+    assert store.corpus_size(conn) == (0, 1.0)
+    store.index_passages(conn, [turn("a b c d"), turn("a b", stream=2)])
+    assert store.corpus_size(conn) == (2, 3.0)
+    assert store.document_frequencies(conn, ["a", "d", "zzz"]) == {"a": 2, "d": 1}
+
+
+# ---- finding
+
+
+def test_search_never_leaves_its_scope(conn: Connection) -> None:
+    store.index_passages(
+        conn,
+        [
+            turn("my dog", stream=1, subject=1),
+            turn("my dog", stream=2, subject=2),
+            turn("my dog", stream=3, project=2, subject=3),
+            turn("my dog", stream=4, subject=1),
+        ],
+    )
+    assert set(found(conn, "dog")) == {1, 4}
+    assert set(found(conn, "dog", scope=Scope(project=HERE))) == {1, 2, 4}
+    assert set(found(conn, "dog", scope=Scope(project=HERE, subject=SubjectId(1), stream=StreamId(4)))) == {4}
+    assert found(conn, "dog", scope=Scope(project=ELSEWHERE, subject=SubjectId(1))) == []
+
+
+def test_other_subjects_do_not_crowd_out_the_answer(conn: Connection) -> None:
+    store.index_passages(conn, [turn("dog dog dog", stream=2, subject=2, seq=n) for n in range(1, 400)])
+    store.index_passages(conn, [turn("a long sentence in which a dog is hidden", stream=1)])
+    assert found(conn, "dog") == [400]
+
+
+def test_most_of_the_index_in_scope_still_keeps_to_the_scope(conn: Connection) -> None:
+    store.index_passages(conn, [turn("dog", seq=n) for n in range(1, 300)] + [turn("dog", stream=2, subject=2)])
+    assert 300 not in found(conn, "dog", Searcher(None, lexical=1000))
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("我住在柏林", "柏林"),
+        ("東京タワーへ行った", "タワー"),
+        ("ฉันชอบแมวมาก", "แมว"),
+        ("القطة في البيت", "القطة"),
+        ("मेरी बिल्ली सो रही है", "बिल्ली"),
+        ("o coração dela", "coracao"),
+        ("the foo_bar flag", "foo_bar"),
+        ("a/b.py", "b.py"),
+        ("use C++", "C++"),
+        ("so happy 🤖", "🤖"),
+        ('he said "hello"', '"hello"'),
+        ("a bench near us", "AND NEAR( this"),
+    ],
+)
+def test_every_script_and_sign_is_found(conn: Connection, text: str, asked: str) -> None:
+    store.index_passages(conn, [turn("something else", stream=2), turn(text)])
+    assert found(conn, asked)[0] == 2
+
+
+@pytest.mark.parametrize(
+    "asked", ['"', "NEAR(a b", "*", "(", "a AND OR NOT b", "x" * 20_000, "word " * 4_000, "漢字" * 5_000, "{own} : a"]
+)
+def test_no_query_breaks_the_search(conn: Connection, asked: str) -> None:
+    store.index_passages(conn, [turn("a word")])
+    try:
+        found(conn, asked)
+    except InvalidInput:
+        assert not any(c.isalnum() for c in asked)
+
+
+def test_long_query_is_reduced_to_its_rarest_terms(conn: Connection) -> None:
+    store.index_passages(conn, [turn("needle", seq=1), *[turn(f"w{n} common", stream=9, seq=n) for n in range(1, 60)]])
+    assert 1 in found(conn, " ".join(f"w{n}" for n in range(60)) + " needle common")
+
+
+def test_empty_query_and_unknown_kind_are_invalid(conn: Connection) -> None:
+    for query in (Query(text="  "), Query(text="dog", kinds=("page",)), Query(text="dog", kinds=())):
+        with pytest.raises(InvalidInput):
+            Searcher(None).search(conn, Scope(project=HERE), query)
+
+
+def test_kinds_limit_what_is_found(conn: Connection) -> None:
+    store.index_passages(conn, [turn("my dog"), fact("Ann has a dog", 7)])
+    assert found(conn, "dog", kinds=("fact",)) == [2]
+    assert found(conn, "dog", kinds=("turn",)) == [1]
+    assert set(found(conn, "dog")) == {1, 2}
+
+
+def test_same_fact_is_shown_once(conn: Connection) -> None:
+    store.index_passages(
+        conn,
+        [
+            fact("Ann has a dog", 7),
+            fact("Ann has a dog", 8),
+            fact("Ann has a big dog", 9),
+            turn("dog"),
+            turn("dog", seq=2),
+        ],
+    )
+    ranked = Searcher(None).search(conn, Scope(project=HERE, subject=SubjectId(1)), Query(text="dog"))
+    shown, withheld = choose(ranked.hits, 10, {3: "retired"})
+    assert sorted(r.hit.kind for r in shown) == ["fact", "turn", "turn"]
+    assert [r.hit.id for r in withheld] == [3]
+    assert len(choose(ranked.hits, 2)[0]) == 2
+    assert choose(ranked.hits, 0)[0] == []
+
+
+def test_as_of_shows_only_what_was_said_until_then(conn: Connection) -> None:
+    store.index_passages(conn, [turn("old dog", seq=1), turn("new dog", seq=2)])
+    assert found(conn, "dog", said_until_us=START_US + MINUTE_US) == [1]
+    assert found(conn, "dog", said_until_us=START_US) == []
+
+
+def test_fresh_turn_is_found_beside_embedded_ones(conn: Connection) -> None:
+    searcher = Searcher(LetterVectors())
+    ids = store.index_passages(conn, [turn(f"dog {n}", stream=n) for n in range(1, 5)])
+    embed(conn, {i: f"dog {i}" for i in ids})
+    store.index_passages(conn, [turn("dog dog", stream=9)])
+    assert 5 in found(conn, "dog", searcher)[:3]
+
+
+# ---- vectors
+
+
+def embed(conn: Connection, texts: dict[int, str], project: ProjectId = HERE) -> None:
+    pooling = Pooling(LetterVectors(), passages=10, frequencies={})
+    store.write_vectors(conn, project, "letters", [NewVectors(i, *pooling.passage(t, [])) for i, t in texts.items()])
+
+
+def test_dense_candidates_need_no_common_word(conn: Connection) -> None:
+    store.index_passages(conn, [turn("rosebud", stream=1), turn("kiwi", stream=2)])
+    embed(conn, {1: "rosebud", 2: "kiwi"})
+    ranked = Searcher(LetterVectors(), dense=1).search(
+        conn, Scope(project=HERE, subject=SubjectId(1)), Query(text="buds rose")
+    )
+    assert [r.hit.id for r in ranked.hits] == [1]
+    assert not ranked.lexical_only
+    assert sum(ranked.signals(ranked.hits[0]).values()) == pytest.approx(ranked.hits[0].score, abs=1e-4)
+
+
+def test_vector_cache_follows_new_and_erased_vectors(conn: Connection) -> None:
+    searcher = Searcher(LetterVectors())
+    store.index_passages(conn, [turn("rosebud", stream=1), turn("rosebuds", stream=2)])
+    embed(conn, {1: "rosebud"})
+    assert found(conn, "buds rose", searcher) == [1]
+    embed(conn, {2: "rosebuds"})
+    assert set(found(conn, "buds rose", searcher)) == {1, 2}
+    store.hide_passages(conn, HERE, [1])
+    assert found(conn, "buds rose", searcher) == [2]
+    store.delete_passages(conn, HERE, [2])
+    assert found(conn, "buds rose", searcher) == []
+
+
+def test_vectors_of_other_projects_are_not_written(conn: Connection) -> None:
+    store.index_passages(conn, [turn("rosebud")])
+    embed(conn, {1: "rosebud"}, project=ELSEWHERE)
+    assert conn.raw.execute("select count(*) from vectors").fetchone() == (0,)
+
+
+# ---- taking away
+
+
+def test_hidden_passage_is_never_shown(conn: Connection) -> None:
+    searcher = Searcher(None)
+    store.index_passages(conn, [turn("my dog", seq=1), turn("yes", seq=2)])
+    assert found(conn, "dog", searcher) == [1, 2]
+    store.hide_passages(conn, HERE, [1])
+    assert 1 not in found(conn, "dog", searcher)
+
+
+def test_delete_leaves_no_word_behind(conn: Connection, tmp_path: Path) -> None:
+    store.index_passages(
+        conn, [turn("before", seq=1), turn("xylophone secret", seq=2), turn("after", seq=3), turn("later", seq=4)]
+    )
+    store.add_following(conn, [1, 2, 3, 4])
+    embed(conn, {1: "before", 2: "xylophone", 3: "after", 4: "later"})
+    store.mark_embedded(conn, HERE, [1, 2, 3, 4], "letters")
+    assert store.delete_passages(conn, HERE, [2]) == 1
+    assert columns(conn, 1) == ("befor", "", "")
+    assert columns(conn, 3)[1] == ""
+    assert store.document_frequencies(conn, ["xylophon"]) == {}
+    assert [r[0] for r in conn.raw.execute("select passage_id from vectors order by 1")] == [1]
+    assert [r[0] for r in conn.raw.execute("select id from passages where embedded is null order by 1")] == [3, 4]
+    conn.raw.execute("pragma secure_delete = on")
+    conn.raw.execute("vacuum")
+    assert b"xylophon" not in (tmp_path / "s.db").read_bytes()
+
+
+def test_delete_keeps_to_its_project(conn: Connection) -> None:
+    store.index_passages(conn, [turn("my dog")])
+    assert store.delete_passages(conn, ELSEWHERE, [1]) == 0
+    assert found(conn, "dog") == [1]

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.stubs.door_client import DoorClient, error_of
+
+ONE = {"role": "user", "content": "I live in Lisbon", "subject": "ana"}
+ROUTES: list[tuple[str, str, str, Any, int]] = [
+    ("append_messages", "POST", "/v1/threads/chat-2/messages", ONE, 201),
+    ("list_messages", "GET", "/v1/threads/chat-1/messages?after_seq=0&limit=5", None, 200),
+    ("create_thread", "POST", "/v1/threads", {"id": "new", "subject": "ana"}, 201),
+    ("list_threads", "GET", "/v1/threads?subject=ana", None, 200),
+    ("get_thread", "GET", "/v1/threads/chat-1", None, 200),
+    ("set_thread_settings", "PATCH", "/v1/threads/chat-1", {"settings": {"memory.enabled": False}}, 200),
+    ("erase_thread", "DELETE", "/v1/threads/chat-1?dry_run=true", None, 200),
+    ("end_thread", "POST", "/v1/threads/chat-1/end", None, 200),
+    ("get_context", "GET", "/v1/threads/chat-1/context?question=where&tokens=50", None, 200),
+    ("ask_context", "POST", "/v1/threads/chat-1/context", {"question": "where"}, 200),
+    ("recall", "POST", "/v1/recall", {"query": "lisbon"}, 200),
+    ("recall_by_query", "GET", "/v1/recall?query=lisbon&explain=true&kinds=turn&kinds=fact", None, 200),
+    ("remember", "POST", "/v1/remember", {"text": "Ana lives in Lisbon", "subject": "ana"}, 201),
+    ("list_facts", "GET", "/v1/facts?subject=ana", None, 200),
+    ("get_fact", "GET", "/v1/facts/fct_1", None, 200),
+    ("forget_fact", "POST", "/v1/facts/fct_1/forget", None, 200),
+    ("list_entities", "GET", "/v1/entities", None, 200),
+    ("list_episodes", "GET", "/v1/episodes?thread=chat-1", None, 200),
+    ("get_episode", "GET", "/v1/episodes/epi_1", None, 200),
+    ("retry_episode", "POST", "/v1/episodes/epi_1/retry?stage=facts", None, 200),
+    ("get_receipt", "GET", "/v1/receipts/evt_1_1", None, 200),
+    ("erase_event", "DELETE", "/v1/events/evt_1_1?dry_run=true", None, 200),
+    ("why", "GET", "/v1/facts/fct_1/why", None, 200),
+    ("export_subject", "GET", "/v1/subjects/ana/export", None, 200),
+    ("reprocess_subject", "POST", "/v1/subjects/ana/reprocess", {"dry_run": True}, 200),
+    ("reprocess", "POST", "/v1/reprocess", None, 200),
+    ("erase_subject", "DELETE", "/v1/subjects/ana?dry_run=true", None, 200),
+    ("list_projects", "GET", "/v1/projects", None, 200),
+    ("create_project", "POST", "/v1/projects", {"name": "second"}, 201),
+    ("update_project", "PATCH", "/v1/projects/default", {"settings": {}}, 200),
+    ("erase_project", "DELETE", "/v1/projects/default?dry_run=true", None, 200),
+    ("list_keys", "GET", "/v1/keys", None, 200),
+    ("create_key", "POST", "/v1/keys", {"name": "laptop"}, 201),
+    ("revoke_key", "DELETE", "/v1/keys/key_1", None, 204),
+    ("list_changes", "GET", "/v1/changes?consumer=crm", None, 200),
+    ("ack_changes", "POST", "/v1/changes/ack", {"consumer": "crm", "up_to": 2}, 200),
+    ("list_jobs", "GET", "/v1/jobs?state=dead", None, 200),
+    ("retry_jobs", "POST", "/v1/jobs/retry-all", None, 200),
+    ("get_job", "GET", "/v1/jobs/job_1", None, 200),
+    ("retry_job", "POST", "/v1/jobs/job_1/retry", None, 200),
+    ("discard_job", "POST", "/v1/jobs/job_1/discard", {"reason": "no use"}, 200),
+    ("release_job", "POST", "/v1/jobs/job_1/release", None, 200),
+    ("get_status", "GET", "/v1/status", None, 200),
+    ("get_usage", "GET", "/v1/usage?days=7", None, 200),
+    ("settle", "POST", "/v1/settle", {"timeout_s": 1}, 200),
+    ("healthz", "GET", "/healthz", None, 200),
+    ("readyz", "GET", "/readyz", None, 200),
+    ("metrics", "GET", "/metrics", None, 200),
+]
+
+
+@pytest.fixture
+def door() -> DoorClient:
+    """A memory with one thread, one episode, one fact and one key."""
+    door = DoorClient(tokens={"token-1": "default"})
+    door("POST", "/v1/threads/chat-1/messages", json=ONE)
+    door("POST", "/v1/threads/chat-1/end")
+    door("POST", "/v1/remember", json={"text": "Ana lives in Lisbon", "subject": "ana"})
+    return door
+
+
+@pytest.mark.parametrize(("name", "method", "path", "body", "status"), ROUTES, ids=[route[0] for route in ROUTES])
+def test_route_answers(door: DoorClient, name: str, method: str, path: str, body: Any, status: int) -> None:
+    response = door(method, path, json=body)
+    assert (status, True) == (response.status_code, "x-request-id" in response.headers), response.text
+
+
+@pytest.mark.parametrize(("name", "method", "path", "body", "status"), ROUTES, ids=[route[0] for route in ROUTES])
+def test_route_refuses_an_unknown_parameter(
+    door: DoorClient, name: str, method: str, path: str, body: Any, status: int
+) -> None:
+    response = door(method, f"{path}{'&' if '?' in path else '?'}bogus=1", json=body)
+    assert response.status_code == 422
+    assert error_of(response)["details"]["field"] == "bogus"
+    assert isinstance(error_of(response)["details"]["known"], list)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [(method, path, body) for _, method, path, body, _ in ROUTES if isinstance(body, dict)],
+)
+def test_route_refuses_an_unknown_field(door: DoorClient, method: str, path: str, body: dict[str, Any]) -> None:
+    response = door(method, path, json={**body, "tenant_id": "x"})
+    assert response.status_code == 422
+    error = error_of(response)
+    assert (error["code"], error["details"]["field"]) == ("unknown_scope", "tenant_id")
+    assert set(body) <= set(error["details"]["known"])
+
+
+def test_every_documented_operation_is_in_the_table(door: DoorClient) -> None:
+    document = door("GET", "/openapi.json").json()
+    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    assert {route[0] for route in ROUTES} == {operation["operationId"] for operation in operations}
+    for operation in operations:
+        assert {"404", "422", "503"} <= set(operation["responses"])
+        assert operation["summary"]
+
+
+def test_unknown_route_has_the_one_error_shape(door: DoorClient) -> None:
+    response = door("GET", "/v1/nothing")
+    assert (response.status_code, error_of(response)["code"]) == (404, "not_found")
+
+
+def test_unknown_method_names_those_that_exist(door: DoorClient) -> None:
+    response = door("PUT", "/v1/recall")
+    assert (response.status_code, response.headers["allow"]) == (405, "GET, POST")
+    assert error_of(response)["code"] == "invalid_input"
+
+
+def test_malformed_json_is_told_as_such(door: DoorClient) -> None:
+    for path in ("/v1/recall", "/v1/threads/chat-1/messages"):
+        response = door("POST", path, content=b'{"query": ', headers={"Content-Type": "application/json"})
+        assert response.status_code == 422
+        assert "not JSON" in error_of(response)["message"]
+
+
+def test_a_body_that_is_not_declared_as_json_is_told_as_such(door: DoorClient) -> None:
+    response = door("POST", "/v1/recall", content=b'{"query": "x"}')
+    assert (response.status_code, error_of(response)["details"]["field"]) == (422, "content-type")
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "limit"),
+    [
+        ("/v1/recall?query=x&limit=0", "limit", 1),
+        ("/v1/recall?query=x&limit=101", "limit", 100),
+        ("/v1/recall?query=x&tokens=0", "tokens", 1),
+        ("/v1/recall?query=x&tokens=100001", "tokens", 100_000),
+        ("/v1/threads?limit=501", "limit", 500),
+        ("/v1/changes?after=-1", "after", 0),
+        ("/v1/usage?days=99999999999999999999", "days", 3650),
+    ],
+)
+def test_a_value_out_of_range_names_field_and_limit(door: DoorClient, path: str, field: str, limit: int) -> None:
+    response = door("GET", path)
+    details = error_of(response)["details"]
+    assert (422, field, limit) == (response.status_code, details["field"], details["limit"])
+
+
+def test_a_time_without_a_zone_is_refused(door: DoorClient) -> None:
+    response = door("GET", "/v1/facts?as_of=2026-01-01T00:00:00")
+    assert (response.status_code, error_of(response)["details"]["field"]) == (422, "as_of")
+
+
+def test_an_id_of_another_kind_gives_404_with_a_hint(door: DoorClient) -> None:
+    for path in ("/v1/facts/epi_1", "/v1/facts/epi_1/why"):
+        response = door("GET", path)
+        assert response.status_code == 404
+        assert "looks like the id of an episode" in error_of(response)["message"]
+
+
+def test_an_unexpected_error_leaks_nothing_and_names_the_request(door: DoorClient, capsys: Any) -> None:
+    door.service.fail_next.append(RuntimeError("password=hunter2"))
+    response = door("GET", "/v1/status", headers={"X-Request-Id": "mine-7"})
+    error = error_of(response)
+    assert (response.status_code, error["code"], error["details"]["request_id"]) == (500, "internal", "mine-7")
+    assert "hunter2" not in response.text
+    logged = capsys.readouterr()
+    assert "mine-7" in logged.out + logged.err
+
+
+def test_request_id_is_echoed_or_made(door: DoorClient) -> None:
+    assert door("GET", "/healthz", headers={"X-Request-Id": "abc"}).headers["x-request-id"] == "abc"
+    assert door("GET", "/healthz", headers={"X-Request-Id": "a b"}).headers["x-request-id"].startswith("req_")
+
+
+def test_a_body_over_the_limit_is_413(door: DoorClient) -> None:
+    small = DoorClient(EVERKEPT_SERVER__BODY_MAX_BYTES="1024")
+
+    async def chunks() -> Any:
+        yield b'{"content": "'
+        yield b"x" * 2000
+
+    for content in (b"x" * 2000, chunks()):
+        for path in ("/v1/threads/t/messages", "/v1/recall"):
+            response = small("POST", path, content=content, headers={"Content-Type": "application/json"})
+            assert (response.status_code, error_of(response)["code"]) == (413, "invalid_input")
+            if not isinstance(content, bytes):
+                break
+
+
+def test_an_id_may_hold_a_slash(door: DoorClient) -> None:
+    assert door("POST", "/v1/threads/a%2Fb%20c/messages", json=ONE).status_code == 201
+    assert door("GET", "/v1/threads/a%2Fb%20c").json()["id"] == "a/b c"
+    assert door("GET", "/v1/threads/a%252Fb").status_code == 404
+    assert door("GET", "/v1/threads/a%00b").status_code == 422
+    assert door("GET", "/v1/threads/a%FFb").status_code == 422
+
+
+def test_readyz_gives_its_reasons(door: DoorClient) -> None:
+    door.application.reasons = {"database": "the disk is gone"}
+    response = door("GET", "/readyz")
+    assert (response.status_code, response.json()["reasons"]) == (503, {"database": "the disk is gone"})
+
+
+def test_healthz_touches_nothing(door: DoorClient) -> None:
+    before = len(door.service.calls)
+    assert door("GET", "/healthz").json() == {"alive": True}
+    assert len(door.service.calls) == before
+
+
+def test_project_by_header_query_or_not_at_all(door: DoorClient) -> None:
+    door("POST", "/v1/projects", json={"name": "second"})
+    door("POST", "/v1/threads", json={"id": "there", "subject": "ana"}, headers={"X-Everkept-Project": "second"})
+    assert door("GET", "/v1/threads/there").status_code == 404
+    assert door("GET", "/v1/threads/there?project=second").status_code == 200
+    assert door("POST", "/v1/threads/there/messages?project=second", json={"content": "x"}).status_code == 201
+    unknown = door("GET", "/v1/status?project=third")
+    assert (unknown.status_code, "second" in error_of(unknown)["message"]) == (404, True)
+    both = door("GET", "/v1/status?project=default", headers={"X-Everkept-Project": "second"})
+    assert (both.status_code, error_of(both)["code"]) == (422, "unknown_scope")

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import ast
+import inspect
+
+from scripts import generate_sync
+
+from everkept.doors.python import async_memory, sync_memory
+
+
+def test_the_synchronous_door_is_in_step_with_its_source() -> None:
+    generated = generate_sync.generate(generate_sync.SOURCE.read_text("utf-8"))
+    assert generated == generate_sync.TARGET.read_text("utf-8"), "run scripts/generate_sync.py"
+
+
+def test_both_doors_have_the_same_public_names() -> None:
+    for one, other in (("AsyncMemory", "Memory"), ("AsyncThread", "Thread")):
+        assert _public(getattr(async_memory, one)) == _public(getattr(sync_memory, other))
+
+
+def test_every_public_method_says_what_it_does() -> None:
+    tree = ast.parse(inspect.getsource(async_memory))
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    nested = {"opened", "fetch"}
+    assert [
+        each.name
+        for each in functions
+        if not each.name.startswith("_") and each.name not in nested and ast.get_docstring(each) is None
+    ] == []
+
+
+def _public(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
