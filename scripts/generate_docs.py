@@ -6,10 +6,12 @@ Run it after each change of one of these; a test fails while a page is out of st
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import patch
 
 import everkept
 from everkept import config, errors
@@ -22,7 +24,7 @@ MADE = "<!-- Made by scripts/generate_docs.py; do not edit. -->\n\n"
 Json = Mapping[str, Any]
 
 
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A table in markdown; bars and line breaks inside cells are made safe."""
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines) + "\n"
@@ -81,7 +83,8 @@ def _value(value: Any) -> str:
 
 
 def cli_page() -> str:
-    text = build_app().generate_docs(output_format="markdown", recursive=True)
+    with patch.object(sys, "argv", ["everkept"]):  # the library names groups of commands after the running program
+        text = build_app().generate_docs(output_format="markdown", recursive=True)
     head, _, rest = text.partition("\n## everkept ")
     head = head.replace("# everkept", "# Command line", 1)
     return MADE + f"{head.rstrip()}\n\n{EPILOGUE}\n\n## everkept {rest.rstrip()}\n"
@@ -235,10 +238,10 @@ def _type(schema: Json) -> str:
         return ", ".join(f"`{each}`" for each in schema["enum"])
     if "const" in schema:
         return f"`{schema['const']}`"
-    kind = schema.get("type", "anything")
+    kind: str = schema.get("type", "anything")
     if kind == "array":
         return f"list of {_type(schema.get('items', {}))}"
-    words = {"date-time": "time"}.get(schema.get("format", ""), kind)
+    words: str = "time" if schema.get("format") == "date-time" else kind
     return words + _bounds(schema)
 
 

@@ -20,6 +20,7 @@ from everkept.ports.models import Question
 from everkept.store.jobs import Claimed, ClaimRequest, claim, ensure_lane, finish, promote_due, schedule
 from everkept.store.journal import StoreJournal
 from everkept.store.projects import ProjectRow, ensure_project, ensure_subject, update_project
+from everkept.store.sqlite import choose_driver, open_file
 from everkept.store.store import Store
 from everkept.store.streams import (
     Append,
@@ -52,7 +53,17 @@ def _env(value: object) -> str:
     return {None: "null", True: "true", False: "false"}.get(value, str(value)) if isinstance(value, bool | None) else str(value)
 
 
-def open_store(path: Path, clock: VirtualClock, *, faults: Faults | None = None, connect: Any = None) -> Store:
+Connect = Callable[[Path, bool], Any]
+
+
+def connect_unsynced(path: Path, read_only: bool) -> Any:
+    """A driver connection that does not wait for the disk: no test of these loses power."""
+    raw = open_file(choose_driver(), path, read_only=read_only)
+    raw.execute("pragma synchronous = off")
+    return raw
+
+
+def open_store(path: Path, clock: VirtualClock, *, faults: Faults | None = None, connect: Connect = connect_unsynced) -> Store:
     """A new store in the caller's thread."""
     store = Store(path, clock=clock, threads=False, faults=faults, connect=connect)
     store.open()
@@ -146,7 +157,7 @@ class World:
         """The worker of this name, made at its first mention."""
         if name not in self._runners:
             journaled = None if self.model is None else JournaledModel(
-                self.model, StoreJournal(self.store), self.faults, asks_max=self.settings.models.asks_max)  # fmt: skip
+                self.model, StoreJournal(self.store, self.settings), self.faults, asks_max=self.settings.models.asks_max)  # fmt: skip
             known: dict[Uses, str | None] = {"model": None if self.model is None else self.model.pool}
             self._runners[name] = Runner(
                 self.store, KINDS if kinds is None else kinds, self.settings, Tools(model=journaled, words=None, embedder=None),

@@ -26,6 +26,7 @@ import numpy as np
 from pysqlite3 import dbapi2
 from sqlalchemy.schema import CreateIndex, CreateTable
 
+from everkept.domain.ids import ProjectId, StreamId, SubjectId
 from everkept.domain.passage import analyse
 from everkept.domain.scope import Scope
 from everkept.models.pooling import Pooling, names_of
@@ -39,6 +40,7 @@ from everkept.store.search import NewPassage, NewVectors
 from everkept.store.tables import FULL_TEXT_SQLITE, metadata
 
 OWN_SETS = Path(__file__).parent.parent / "data" / "recall"
+HERE = ProjectId(1)
 KS = (5, 10, 20)
 
 
@@ -133,12 +135,12 @@ def index(conn: Connection, talks: Iterable[Talk], words: WordllamaVectors) -> d
             us = int(at.timestamp() * 1e6)
             batch = [
                 NewPassage(
-                    project=1,
-                    subject=subject,
-                    stream=stream,
+                    project=HERE,
+                    subject=SubjectId(subject),
+                    stream=StreamId(stream),
                     seq=seq,
                     kind="turn",
-                    speaker=speaker,  # type: ignore[arg-type]
+                    speaker=speaker,
                     occurred_at_us=us + seq,
                     analysed=analyse(text, speaker=speaker, occurred_at_us=us + seq),
                 )
@@ -154,7 +156,7 @@ def index(conn: Connection, talks: Iterable[Talk], words: WordllamaVectors) -> d
     names = names_of(s for *_, s in texts)
     pooling = Pooling(words, passages=corpus.passages, frequencies=frequencies, names=names)
     rows = [NewVectors(id_, *pooling.passage(text, before)) for id_, text, before, _ in texts]
-    store.write_vectors(conn, 1, words.name, rows)  # type: ignore[arg-type]
+    store.write_vectors(conn, HERE, words.name, rows)
     return passage_of
 
 
@@ -165,7 +167,7 @@ def measure(conn: Connection, talks: list[Talk], searcher: Searcher, passage_of:
         times.clear()
         found.clear()
         for subject, talk in enumerate(talks, 1):
-            scope = Scope(project=1, subject=subject)  # type: ignore[arg-type]
+            scope = Scope(project=HERE, subject=SubjectId(subject))
             for q in talk.asked:
                 start = time.perf_counter()
                 ranked = searcher.search(conn, scope, Query(text=q.question, kinds=("turn",)))

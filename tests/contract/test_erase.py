@@ -1,8 +1,9 @@
-"""Erasing is complete: at once for readers, for good in the file, and nothing in flight writes it back (G10, E01 to E07)."""
+"""Erasing is complete: at once for readers, for good in the file, and nothing in flight writes it back (G10)."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from everkept.derive.kinds import KINDS
 from everkept.derive.tools import Tools
 from everkept.domain.erase import EventTarget, ProjectTarget, StreamTarget, SubjectTarget, Target
 from everkept.domain.facts import FactDraft
+from everkept.domain.jobs import Done, Lease, Snooze
 from everkept.domain.passage import analyse
 from everkept.domain.scope import Scope
 from everkept.errors import LeaseLost, NotFound, SubjectMoved
@@ -25,16 +27,24 @@ from everkept.ports.faults import NoFaults
 from everkept.ports.journal import Address, Recipe
 from everkept.ports.models import RawReply
 from everkept.store.changes import read_changes
-from everkept.store.embeddings import keep_embeddings
+from everkept.store.embeddings import keep_embeddings, last_erasure
 from everkept.store.erase import Erasure, erase, erase_chunk, find_erasure, plan_erase, residue
 from everkept.store.facts import FactsOf, NewFact, list_facts, subject_revision, write_facts
-from everkept.store.jobs import ClaimRequest, Lease, claim, finish, promote_due
-from everkept.store.journal import begin_ask, commit_reply, kept_replies
+from everkept.store.jobs import ClaimRequest, claim, expire_leases, finish, promote_due
+from everkept.store.journal import begin_ask, commit_reply, kept_replies, subject_epoch
 from everkept.store.projects import ensure_project, ensure_subject, find_project, find_subject
 from everkept.store.search import find_postings, load_hits
 from everkept.store.store import Store
-from everkept.store.streams import Append, append_events, find_thread, get_thread, list_events, list_threads, request_end
-from everkept.store.windows import find_window, list_windows
+from everkept.store.streams import (
+    Append,
+    append_events,
+    find_thread,
+    get_thread,
+    list_events,
+    list_threads,
+    request_end,
+)
+from everkept.store.windows import find_window, list_windows, open_windows
 from everkept.work.maintenance import Maintenance
 from everkept.work.runner import Runner
 
@@ -59,7 +69,9 @@ class World:
             faults=NoFaults(), pools={}, maintenance=Maintenance(self.store, [], self.clock),
         )  # fmt: skip
 
-    def say(self, thread: str, *lines: str, subject: str = "ann", key: str | None = None, project: int | None = None) -> Any:
+    def say(
+        self, thread: str, *lines: str, subject: str = "ann", key: str | None = None, project: int | None = None
+    ) -> Any:
         given = [Given(role="user", content=line, name=subject.title()) for line in lines]
         messages = check_messages(given, thread=thread, key=key, secret=SECRET, now_us=self.clock.now_us())
         item = Append(project=project or self.project, thread=thread, subject=subject, messages=messages, base=SETTINGS)
@@ -91,24 +103,33 @@ class World:
     def stream(self, name: str) -> int:
         return self.store.read_now(get_thread, self.project, name).id
 
-    def fact(self, stream: int, seq: int, predicate: str, value: str, *, subject: str = "ann", window: int | None = None) -> int:
+    def fact(
+        self, stream: int, seq: int, predicate: str, value: str, *, subject: str = "ann", window: int | None = None
+    ) -> int:
         draft = FactDraft(
-            entity=subject, predicate=predicate, object=value, text=f"{subject} {predicate} {value}", quote=value, confidence=0.9,
-            single_valued=True, seqs=(seq,),
+            entity=subject, predicate=predicate, object=value, text=f"{subject} {predicate} {value}", quote=value,
+            confidence=0.9, single_valued=True, seqs=(seq,),
         )  # fmt: skip
         said = self.clock.now_us() + seq
         new = NewFact(draft=draft, said_at=said, stream=stream, analysed=analyse(draft.text, speaker=subject))
         owner = self.subject(subject)
-        of = FactsOf(
-            project=self.project, subject=owner, window=window, slice=0, revision=None, key="" if window else f"{stream}.{seq}.{value}"
-        )
+        key = "" if window else f"{stream}.{seq}.{value}"
+        of = FactsOf(project=self.project, subject=owner, window=window, slice=0, revision=None, key=key)
         self.store.write_now(write_facts, of, [new], "[]")
         return self.rows("select max(id) from facts where object = :value", value=value)[0][0]
 
-    def reply(self, work: str, words: str, *, ask: int = 1, subject: str = "ann", shown: dict[str, Any] | None = None) -> Address:
-        address = Address(project=self.project, subject=self.subject(subject), work=work, step="facts", version="1", model="m")
-        epoch = self.store.write_now(begin_ask, address, ask, b"h", Recipe(shown=shown or {}))
-        self.store.write_now(commit_reply, address, ask, RawReply(text=words, tokens_in=1, tokens_out=1, usd=0.1), epoch)
+    def address(self, work: str, subject: str = "ann") -> Address:
+        owner = self.subject(subject)
+        epoch = self.store.read_now(subject_epoch, owner)
+        return Address(project=self.project, subject=owner, work=work, step="facts", version="1", model="m", epoch=epoch)
+
+    def reply(
+        self, work: str, words: str, *, ask: int = 1, subject: str = "ann", shown: dict[str, Any] | None = None
+    ) -> Address:
+        address = self.address(work, subject)
+        self.store.write_now(begin_ask, address, ask, b"h", Recipe(shown=shown or {}))
+        reply = RawReply(text=words, tokens_in=1, tokens_out=1, usd=0.1)
+        self.store.write_now(commit_reply, address, ask, reply)
         return address
 
     def erase(self, target: Target) -> Erasure:
@@ -130,7 +151,8 @@ class World:
 
         def look(conn: Any) -> list[str]:
             scope = Scope(project=self.project)  # type: ignore[arg-type]
-            ids = [int(i) for _, some in find_postings(conn, scope, word, ("turn", "fact", "episode")) for i in some.split(",")]
+            postings = find_postings(conn, scope, word, ("turn", "fact", "episode"))
+            ids = [int(i) for _, some in postings for i in some.split(",")]
             return sorted(h.kind for h in load_hits(conn, scope, ids))
 
         return self.store.read_now(look)
@@ -157,7 +179,9 @@ def lease_of(world: World, kind: str) -> Lease:
     def take(conn: Any) -> Any:
         promote_due(conn, 100)
         return claim(conn, ClaimRequest(
-            owner="late", free=8, slots=8, lease_s=600, uses={"local": 8, "model": 8, "embedder": 8}, idle=True, estimates_s={}))  # fmt: skip
+            owner="late", free=8, slots=8, lease_s=600, uses={"local": 8, "model": 8, "embedder": 8}, idle=True,
+            estimates_s={},
+        ))  # fmt: skip
 
     world.clock.advance(5)
     leases: list[Lease] = world.store.write_now(take).leases
@@ -175,7 +199,8 @@ def test_erased_event_leaves_its_place_and_its_key(world: World) -> None:
     assert done.residue == 0
     assert done.done_at is not None
     [row] = world.rows(
-        "select role, name, content, payload_hash, metadata, model, evidence, tokens, erased_at > 0, key_hash is not null"
+        "select role, name, content, payload_hash, metadata, model, evidence, tokens, erased_at > 0,"
+        " key_hash is not null"
         " from events where seq = 1"
     )
     assert row == ("", None, None, None, None, None, 0, 0, 1, 1)
@@ -360,7 +385,8 @@ def test_an_erased_project_takes_everything_in_it(world: World) -> None:
     assert (done.residue, world.residue(ProjectTarget())) == (0, 0)
     assert world.store.read_now(find_project, "home") is None
     assert world.rows("select count(*) from events where content is not null") == [(1,)]
-    assert world.rows("select count(*) from jobs where project_id = :p and kind <> 'erase_scope'", p=world.project) == [(0,)]
+    jobs = "select count(*) from jobs where project_id = :p and kind <> 'erase_scope'"
+    assert world.rows(jobs, p=world.project) == [(0,)]
     with pytest.raises(NotFound):
         world.store.write_now(ensure_subject, world.project, "ann")
     assert world.store.write_now(ensure_project, "home", SECRET).id != world.project
@@ -387,25 +413,32 @@ def test_work_in_flight_cannot_write_an_erased_event_back(world: World) -> None:
 
 
 def finish_opening(conn: Any, lease: Lease) -> None:
-    from everkept.store.windows import open_windows
-
     finish(conn, lease, open_windows(conn, lease.args["stream"], SETTINGS), 0.1)
 
 
 def finish_done(conn: Any, lease: Lease) -> None:
-    from everkept.domain.jobs import Done
-
     finish(conn, lease, Done(), 0.1)
 
 
 def test_a_reply_committed_after_the_erase_is_refused(world: World) -> None:
     world.say("chat", "my cat is called Zorblax")
-    address = Address(project=world.project, subject=world.subject(), work="window:1.0", step="facts", version="1", model="m")
-    epoch = world.store.write_now(begin_ask, address, 1, b"h", Recipe())
+    address = world.address("window:1.0")
+    world.store.write_now(begin_ask, address, 1, b"h", Recipe())
     world.erase(EventTarget(stream=world.stream("chat"), seq=1))
     late = RawReply(text="Zorblax", tokens_in=1, tokens_out=1, usd=None)
     with pytest.raises(SubjectMoved):
-        world.store.write_now(commit_reply, address, 1, late, epoch)
+        world.store.write_now(commit_reply, address, 1, late)
+    with pytest.raises(SubjectMoved):  # nor is it asked again by what was read before
+        world.store.write_now(begin_ask, address, 1, b"h", Recipe())
+
+
+def test_an_embedding_made_of_what_was_read_before_an_erase_is_not_kept(world: World) -> None:
+    world.say("chat", "My dog is called Zorblax.")
+    before = world.store.read_now(last_erasure, world.project)
+    world.erase(EventTarget(stream=world.stream("chat"), seq=1))
+    with pytest.raises(SubjectMoved):
+        world.store.write_now(keep_embeddings, world.project, "e5", 4, {"h": bytes(16)}, before)
+    assert world.rows("select count(*) from embeddings") == [(0,)]
 
 
 @pytest.mark.parametrize("kind", ["stream", "subject", "project"])
@@ -450,32 +483,43 @@ def test_a_crash_after_any_chunk_loses_nothing(world: World) -> None:
 
 
 def expire(conn: Any) -> None:
-    from everkept.store.jobs import expire_leases
-
     expire_leases(conn, crashes_max=1000)
 
 
 def finish_snooze(conn: Any, lease: Lease) -> None:
-    from everkept.domain.jobs import Snooze
-
     finish(conn, lease, Snooze(conn.now()), 0.1)
 
 
 def test_embeddings_of_erased_texts_are_forgotten_and_others_kept(world: World) -> None:
-    import hashlib
-
     world.say("chat", "my cat is called Zorblax", "and it rains", "goodbye")
     texts = {
         "my cat is called Zorblax": True, "Ann: my cat is called Zorblax": True,
-        "Ann: my cat is called Zorblax\nAnn: and it rains": True, "and it rains": False, "Ann: and it rains\nAnn: goodbye": False,
+        "Ann: my cat is called Zorblax\nAnn: and it rains": True, "and it rains": False,
+        "Ann: and it rains\nAnn: goodbye": False,
     }  # fmt: skip
-    hashes = {t: hashlib.blake2b(t.encode(), digest_size=16).digest() for t in texts}
+    hashes = {t: hashlib.blake2b(t.encode(), digest_size=16).hexdigest() for t in texts}
     vector = np.zeros(4, np.float32).tobytes()
     for model in ("e5", "minilm"):
-        world.store.write_now(keep_embeddings, world.project, model, 4, dict.fromkeys(hashes.values(), vector))
+        world.store.write_now(keep_embeddings, world.project, model, 4, dict.fromkeys(hashes.values(), vector), 0)
     world.erased(EventTarget(stream=world.stream("chat"), seq=1))
-    left = {bytes(r[0]) for r in world.rows("select text_hash from embeddings")}
+    left = {r[0] for r in world.rows("select text_hash from embeddings")}
     assert left == {hashes[t] for t, gone in texts.items() if not gone}
+
+
+def test_an_erase_is_done_only_when_no_reader_keeps_the_words_in_the_log(world: World) -> None:
+    world.say("chat", "my cat is called Zorblax")
+    target = EventTarget(stream=world.stream("chat"), seq=1)
+    reader = world.store.driver.module.connect(str(world.path), isolation_level=None)
+    reader.execute("begin")
+    reader.execute("select count(*) from events").fetchone()
+    erasure = world.erased(target)
+    assert erasure.done_at is None
+    reader.close()
+    world.drain()
+    found = world.store.read_now(find_erasure, erasure.id)
+    assert found is not None
+    assert found.done_at is not None
+    assert world.in_file("Zorblax") == []
 
 
 def test_erasing_twice_answers_with_the_first_erase(world: World) -> None:

@@ -12,8 +12,8 @@ import pytest
 from pysqlite3 import dbapi2
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from everkept.domain.passage import SITTING_GAP_US, analyse
 from everkept.domain.ids import ProjectId, StreamId, SubjectId
+from everkept.domain.passage import SITTING_GAP_US, analyse
 from everkept.domain.scope import Scope
 from everkept.errors import InvalidInput
 from everkept.models.pooling import Pooling
@@ -97,11 +97,9 @@ def found(
     return [r.hit.id for r in ranked.hits]
 
 
-def columns(conn: Connection, id_: int) -> tuple[str, str, str]:
-    own, before, after = conn.raw.execute(
-        "select own, before, after from passage_text where rowid = ?", (id_,)
-    ).fetchone()
-    return own, before, after
+def columns(conn: Connection, id_: int) -> tuple[str, str]:
+    own, before = conn.raw.execute("select own, before from passage_text where rowid = ?", (id_,)).fetchone()
+    return own, before
 
 
 # ---- writing
@@ -113,10 +111,6 @@ def test_index_passages_gives_ids_in_order_and_links_neighbours(conn: Connection
     assert ids == [1, 2]
     assert columns(conn, 2)[1] == "ann red dog"
     assert columns(conn, third)[1] == "ann blue cat"
-    store.add_following(conn, [2, third])
-    store.add_following(conn, [2, third])
-    assert columns(conn, 1)[2] == "ann blue cat"
-    assert columns(conn, 2)[2] == "bob green bird"
 
 
 def test_long_pause_starts_a_new_sitting(conn: Connection) -> None:
@@ -310,11 +304,10 @@ def test_delete_leaves_no_word_behind(conn: Connection, tmp_path: Path) -> None:
     store.index_passages(
         conn, [turn("before", seq=1), turn("xylophone secret", seq=2), turn("after", seq=3), turn("later", seq=4)]
     )
-    store.add_following(conn, [1, 2, 3, 4])
     embed(conn, {1: "before", 2: "xylophone", 3: "after", 4: "later"})
     store.mark_embedded(conn, HERE, [1, 2, 3, 4], "letters")
     assert store.delete_passages(conn, HERE, [2]) == 1
-    assert columns(conn, 1) == ("befor", "", "")
+    assert columns(conn, 1) == ("befor", "")
     assert columns(conn, 3)[1] == ""
     assert store.document_frequencies(conn, ["xylophon"]) == {}
     assert [r[0] for r in conn.raw.execute("select passage_id from vectors order by 1")] == [1]

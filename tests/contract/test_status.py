@@ -137,7 +137,7 @@ def test_stages_agree_with_the_episodes_whatever_happened(worked: WorkedStore, s
             continue
         match chance.choice(["done", "done", "fail", "dead", "discard", "snooze", "hold"]):
             case "done":
-                worked._held.append(lease)
+                worked.hold(lease)
                 worked.summarise() if kind == "summarise_episode" else worked.extract()
             case "fail":
                 worked.fail(lease, after_s=chance.choice([1, 600]))
@@ -292,10 +292,7 @@ def test_periodic_work_that_only_fails_is_degraded(worked: WorkedStore) -> None:
 
 
 def test_a_provider_shows_its_circuit_and_who_waits(tmp_path: Path) -> None:
-    worked = WorkedStore(tmp_path)
-    settings = worked.settings.with_overrides()
-    object.__setattr__(settings, "model", "openai:gpt-5-mini")
-    worked.settings = settings
+    worked = WorkedStore(tmp_path, env={"EVERKEPT_MODEL": "openai:gpt-5-mini"})
     worked.store.write_now(permits_left, "openai:abc", 0, 8)
     worked.say("chat-1", "hello")
     worked.end("chat-1")
@@ -474,8 +471,8 @@ _DONE_JOB = text("""
 insert into jobs(project_id, kind, key, lane_id, uses, args, state, due_at, created_at, finished_at)
 values(1, 'extract_facts', :n || '.0', :lane, 'model', '{}', 'done', :now, :now, :now)""")
 _DONE_WINDOW = text("""
-insert into windows(project_id, subject_id, stream_id, start_seq, end_seq, prev_end, opened_at, opened_because, summary_at,
-  facts_at) values(1, 1, :stream, :n, :n, :n - 1, :now, 'idle', :now, :now)""")
+insert into windows(project_id, subject_id, stream_id, start_seq, end_seq, prev_end, opened_at, opened_because,
+  summary_at, facts_at) values(1, 1, :stream, :n, :n, :n - 1, :now, 'idle', :now, :now)""")
 _EVENT = text("""
 insert into events(stream_id, seq, project_id, role, content, occurred_at, recorded_at, evidence, tokens)
 values(:stream, :n, 1, 'user', 'hello', :now, :now, 1, 5)""")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,9 @@ MINUTE_S = 60.0
 class WorkedStore:
     """One project, `default`; everything happens in the caller's thread."""
 
-    def __init__(self, path: Path, **overrides: Any) -> None:
+    def __init__(self, path: Path, *, env: Mapping[str, str] | None = None) -> None:
         self.clock = VirtualClock()
-        self.settings: Settings = load({}, path).with_overrides(overrides)
+        self.settings: Settings = load(env or {}, path)
         self.store = Store(path / "everkept.db", clock=self.clock, threads=False)
         self.store.open()
         self.project = self.store.write_now(ensure_project, "default", b"s" * 32).id
@@ -88,6 +89,10 @@ class WorkedStore:
         assert found is not None, f"no job of kind {kind} is due"
         self._held.remove(found)
         return found
+
+    def hold(self, lease: Lease) -> None:
+        """Hand a taken lease back to whoever takes next."""
+        self._held.append(lease)
 
     def _claim(self, conn: Connection) -> list[Lease]:
         promote_due(conn, 1000)

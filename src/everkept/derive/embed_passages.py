@@ -1,4 +1,4 @@
-"""Give a project's passages their vectors, a batch at a time, and the turns before them the words of their follower.
+"""Give a project's passages their vectors, a batch at a time.
 
 Safe to repeat: a vector is one row per passage and model, and a paid embedding is kept by the hash of its text.
 """
@@ -18,11 +18,10 @@ from everkept.domain.text import stem
 from everkept.models.pooling import Pooling, content_words, int8_bytes, names_of
 from everkept.ports.embedder import Embedder, WordVectors
 from everkept.store.connection import Connection
-from everkept.store.embeddings import find_embeddings, keep_embeddings
+from everkept.store.embeddings import find_embeddings, keep_embeddings, last_erasure
 from everkept.store.search import (
     NewVectors,
     Pending,
-    add_following,
     corpus_size,
     document_frequencies,
     mark_embedded,
@@ -36,16 +35,20 @@ async def run(_args: Mapping[str, object], ctx: JobContext) -> Outcome | Finishe
     tools: Tools = ctx.tools
     project = ProjectId(ctx.lease.project)
     limit = ctx.settings.models.embedding_batch_max
-    pending = await ctx.read(pending_embeddings, project, limit)
+    pending, erasure = await ctx.read(_read, project, limit)
     if not pending:
         return Done()
     made: dict[str, list[NewVectors]] = {}
     if tools.words is not None:
         made[tools.words.name] = await _static(ctx, tools.words, pending)
     if tools.embedder is not None:
-        made[tools.embedder.name] = await _neural(ctx, tools.embedder, project, pending)
+        made[tools.embedder.name] = await _neural(ctx, tools.embedder, project, pending, erasure)
     ids = [p.id for p in pending]
     return await ctx.finish(_write, project, ids, made, tools.embedder_label, len(pending) == limit)
+
+
+def _read(conn: Connection, project: ProjectId, limit: int) -> tuple[list[Pending], int]:
+    return pending_embeddings(conn, project, limit), last_erasure(conn, project)
 
 
 async def _static(ctx: JobContext, words: WordVectors, pending: Sequence[Pending]) -> list[NewVectors]:
@@ -62,12 +65,14 @@ def _frequencies(conn: Connection, stems: Sequence[str]) -> tuple[int, dict[str,
     return corpus_size(conn).passages, document_frequencies(conn, stems)
 
 
-async def _neural(ctx: JobContext, embedder: Embedder, project: int, pending: Sequence[Pending]) -> list[NewVectors]:
+async def _neural(
+    ctx: JobContext, embedder: Embedder, project: int, pending: Sequence[Pending], erasure: int
+) -> list[NewVectors]:
     """The turn's own text, and the turn with the one before it, each embedded once for its text."""
     own = {p.id: p.text for p in pending if p.text}
     around = {p.id: "\n".join([*(f"{s}: {b}" for s, b in p.before[-1:]), f"{p.speaker}: {p.text}"]) for p in pending if p.text}
     texts = list(dict.fromkeys([*own.values(), *around.values()]))
-    hashes = {text: hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts}
+    hashes = {text: hashlib.blake2b(text.encode(), digest_size=16).hexdigest() for text in texts}
     known = await ctx.read(find_embeddings, project, embedder.name, embedder.dim, list(hashes.values()))
     missing = [text for text in texts if hashes[text] not in known]
     batch = ctx.settings.models.embedding_batch_max
@@ -77,12 +82,12 @@ async def _neural(ctx: JobContext, embedder: Embedder, project: int, pending: Se
             vectors = await embedder.embed_passages(some)
         ctx.heard()
         new = {hashes[text]: vector.astype(np.float32).tobytes() for text, vector in zip(some, vectors, strict=True)}
-        await ctx.store.write(keep_embeddings, project, embedder.name, embedder.dim, new)
+        await ctx.store.write(keep_embeddings, project, embedder.name, embedder.dim, new, erasure)
         known |= new
     return [NewVectors(id_, _packed(known, hashes, own[id_]), _packed(known, hashes, around[id_])) for id_ in own]
 
 
-def _packed(known: Mapping[bytes, bytes], hashes: Mapping[str, bytes], text: str) -> bytes:
+def _packed(known: Mapping[str, bytes], hashes: Mapping[str, str], text: str) -> bytes:
     return int8_bytes(np.frombuffer(known[hashes[text]], np.float32))
 
 
@@ -92,7 +97,6 @@ def _write(
     for model, vectors in made.items():
         write_vectors(conn, project, model, vectors)
     mark_embedded(conn, project, ids, label)
-    add_following(conn, ids)
     return Snooze(conn.now(), "more passages to embed") if more else Done()
 
 

@@ -34,7 +34,7 @@ async def run(args: EraseScope, ctx: JobContext) -> Outcome | Finished:
     left = await ctx.read(residue, erasure.project, erasure.target)
     emptied: list[bool] = []
     await ctx.store.write(clean_file, args.erasure, emptied)
-    return await ctx.finish(finish_erase, args.erasure, sum(left.values()), all(emptied))
+    return await ctx.finish(finish_erase, args.erasure, sum(left.values()), emptied)
 
 
 def _go_on(conn: Connection) -> Outcome:

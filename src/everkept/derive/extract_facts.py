@@ -72,7 +72,7 @@ async def _extract(args: SliceArgs, read: _Read, ctx: JobContext) -> FactsReply:
     )
     return await tools.model.ask(
         question, parse_facts, project=found.window.project, subject=found.window.subject, work=f"window:{args.window}.{args.slice}",
-        budget=ctx.lease.budget, fresh=args.fresh, heard=ctx.heard,
+        epoch=found.epoch, budget=ctx.lease.budget, fresh=args.fresh, heard=ctx.heard,
         recipe=Recipe(shown={
             "stream": found.window.stream, "first": found.turns[0].seq, "last": found.turns[-1].seq, "facts": [f.id for f in read.facts],
         }),

@@ -14,6 +14,8 @@ from everkept.domain.jobs import Done, JobPolicy, Outcome
 from everkept.domain.replies import parse_fold
 from everkept.models.prompts.questions import build_fold_question
 from everkept.ports.journal import Recipe
+from everkept.store.connection import Connection
+from everkept.store.journal import subject_epoch
 from everkept.store.streams import get_stream
 from everkept.store.windows import fold_input, write_fold
 from everkept.work.job import Finished, JobContext, JobKind
@@ -27,16 +29,20 @@ class FoldSummary:
 
 
 async def run(args: FoldSummary, ctx: JobContext) -> Outcome | Finished:
-    previous, was, following = await ctx.read(fold_input, args.stream)
+    previous, was, following, epoch = await ctx.read(_read, args.stream)
     if not following:
         return Done()
     through = following[-1][0]
     texts = [text for _, text in following if text]
-    summary = await _fold(args, ctx, previous, texts, was, through) if texts else previous or ""
+    summary = await _fold(args, ctx, previous, texts, was, through, epoch) if texts else previous or ""
     return await ctx.finish(write_fold, args.stream, was, through, summary)
 
 
-async def _fold(args: FoldSummary, ctx: JobContext, previous: str | None, texts: list[str], was: int, through: int) -> str:
+def _read(conn: Connection, stream: int) -> tuple[str | None, int, list[tuple[int, str]], int]:
+    return *fold_input(conn, stream), subject_epoch(conn, get_stream(conn, stream).subject)
+
+
+async def _fold(args: FoldSummary, ctx: JobContext, previous: str | None, texts: list[str], was: int, through: int, epoch: int) -> str:
     tools: Tools = ctx.tools
     short = len(previous or "") + sum(map(len, texts)) <= CHARS_MAX // 2
     if tools.model is None or short:  # what fits whole needs no model
@@ -45,7 +51,7 @@ async def _fold(args: FoldSummary, ctx: JobContext, previous: str | None, texts:
     stream = await ctx.read(get_stream, args.stream)
     return await tools.model.ask(
         question, partial(parse_fold, system=question.system), project=stream.project, subject=stream.subject,
-        work=f"fold:{args.stream}:{was}-{through}", budget=ctx.lease.budget, heard=ctx.heard,
+        work=f"fold:{args.stream}:{was}-{through}", epoch=epoch, budget=ctx.lease.budget, heard=ctx.heard,
         recipe=Recipe(shown={"stream": args.stream, "after": was, "through": through}),
     )  # fmt: skip
 

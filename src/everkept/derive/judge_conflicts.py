@@ -18,6 +18,7 @@ from everkept.models.prompts.questions import ConflictPair, Side, build_conflict
 from everkept.ports.journal import Recipe
 from everkept.store.connection import Connection
 from everkept.store.facts import FactRow, facts_by_id, open_conflicts, subject_revision, timeline_facts, write_verdicts
+from everkept.store.journal import subject_epoch
 from everkept.work.job import Finished, JobContext, JobKind
 
 PAIRS_MAX = 20
@@ -33,6 +34,7 @@ class _Read:
     pairs: Sequence[Pair]
     facts: dict[int, FactRow]
     revision: int
+    epoch: int
 
 
 async def run(args: JudgeConflicts, ctx: JobContext) -> Outcome | Finished:
@@ -47,7 +49,8 @@ async def run(args: JudgeConflicts, ctx: JobContext) -> Outcome | Finished:
 def _read(conn: Connection, project: int, subject: int) -> _Read:
     pairs = open_conflicts(conn, subject, PAIRS_MAX)
     ids = sorted({fact for pair in pairs for fact in pair})
-    return _Read(pairs=pairs, facts=facts_by_id(conn, project, ids), revision=subject_revision(conn, subject))
+    return _Read(pairs=pairs, facts=facts_by_id(conn, project, ids), revision=subject_revision(conn, subject),
+                 epoch=subject_epoch(conn, subject))  # fmt: skip
 
 
 async def _judge(args: JudgeConflicts, read: _Read, ctx: JobContext) -> list[tuple[Pair, Verdict, str]]:
@@ -59,7 +62,8 @@ async def _judge(args: JudgeConflicts, read: _Read, ctx: JobContext) -> list[tup
     reply = await tools.model.ask(
         build_conflicts_question(sides, timeout_s=ctx.settings.models.structured_timeout_s),
         partial(parse_verdicts, pairs=len(sides)), project=ctx.lease.project, subject=args.subject,
-        work=f"conflicts:{args.subject}:{pieces_hash(*read.pairs)}", budget=ctx.lease.budget, heard=ctx.heard,
+        work=f"conflicts:{args.subject}:{pieces_hash(*read.pairs)}", epoch=read.epoch,
+        budget=ctx.lease.budget, heard=ctx.heard,
         recipe=Recipe(shown={"facts": sorted(read.facts)}),
     )  # fmt: skip
     left_out = "the judge left it out: both may hold"

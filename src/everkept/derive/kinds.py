@@ -26,7 +26,9 @@ from everkept.work.maintenance import PeriodicTask
 
 KINDS: dict[str, JobKind[Any]] = {
     module.KIND.name: module.KIND
-    for module in (open_window, summarise_episode, extract_facts, judge_conflicts, fold_summary, embed_passages, erase_scope)
+    for module in (
+        open_window, summarise_episode, extract_facts, judge_conflicts, fold_summary, embed_passages, erase_scope,
+    )
 }
 
 

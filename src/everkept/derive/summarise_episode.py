@@ -44,7 +44,7 @@ async def _summarise(args: SliceArgs, found: WindowTurns, ctx: JobContext) -> Su
     question = build_summary_question(evidence, known_names=found.names, timeout_s=ctx.settings.models.text_timeout_s)
     return await tools.model.ask(
         question, partial(parse_summary, system=question.system), project=found.window.project, subject=found.window.subject,
-        work=f"window:{args.window}.{args.slice}", budget=ctx.lease.budget, fresh=args.fresh, heard=ctx.heard,
+        work=f"window:{args.window}.{args.slice}", epoch=found.epoch, budget=ctx.lease.budget, fresh=args.fresh, heard=ctx.heard,
         recipe=Recipe(shown={"stream": found.window.stream, "first": evidence[0].seq, "last": evidence[-1].seq}),
     )  # fmt: skip
 

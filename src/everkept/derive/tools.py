@@ -13,6 +13,7 @@ from everkept.domain.transcript import Turn, slices
 from everkept.models.journaled import JournaledModel
 from everkept.ports.embedder import Embedder, WordVectors
 from everkept.store.connection import Connection
+from everkept.store.journal import subject_epoch
 from everkept.store.streams import EVIDENCE, list_events
 from everkept.store.windows import WindowRow, find_window
 
@@ -48,6 +49,8 @@ class WindowTurns:
     """Of the slice."""
     names: dict[str, str]
     """Role → whose words they are, where a turn carries no name."""
+    epoch: int
+    """Of the subject, in the same snapshot."""
 
 
 def read_slice(conn: Connection, args: SliceArgs, tokens_max: int) -> WindowTurns | None:
@@ -58,7 +61,7 @@ def read_slice(conn: Connection, args: SliceArgs, tokens_max: int) -> WindowTurn
     turns = window_turns(conn, window)
     if window.slices > 1:
         turns = _part(turns, args.slice, window.slices, tokens_max)
-    return WindowTurns(window=window, turns=turns, names={"user": window.subject_name})
+    return WindowTurns(window=window, turns=turns, names={"user": window.subject_name}, epoch=subject_epoch(conn, window.subject))
 
 
 def window_turns(conn: Connection, window: WindowRow) -> list[Turn]:

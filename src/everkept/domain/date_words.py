@@ -7,12 +7,18 @@ from typing import Literal
 Unit = Literal["day", "week", "month", "year"]
 
 DAY_WORDS: dict[str, int] = {
-    "today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1, "last night": -1, "the day before yesterday": -2,
-    "the day after tomorrow": 2,
-    "heute": 0, "gestern": -1, "morgen": 1, "vorgestern": -2, "übermorgen": 2,
-    "hoje": 0, "ontem": -1, "amanhã": 1, "anteontem": -2, "depois de amanhã": 2,
-    "hoy": 0, "ayer": -1, "mañana": 1, "anteayer": -2, "pasado mañana": 2,
-    "今日": 0, "昨日": -1, "明日": 1, "一昨日": -2, "おととい": -2, "明後日": 2, "あさって": 2, "昨夜": -1,
+    "today": 0, "tonight": 0, "this morning": 0, "this afternoon": 0, "this evening": 0, "yesterday": -1,
+    "tomorrow": 1, "last night": -1, "the day before yesterday": -2, "the day after tomorrow": 2,
+    "yesterday morning": -1, "yesterday afternoon": -1, "yesterday evening": -1,
+    "tomorrow morning": 1, "tomorrow afternoon": 1, "tomorrow evening": 1, "tomorrow night": 1,
+    "heute": 0, "heute morgen": 0, "heute früh": 0, "heute nachmittag": 0, "heute abend": 0, "gestern": -1,
+    "gestern abend": -1, "morgen früh": 1, "morgen abend": 1, "morgen": 1, "vorgestern": -2, "übermorgen": 2,
+    "hoje": 0, "esta manhã": 0, "hoje de manhã": 0, "esta tarde": 0, "esta noite": 0, "ontem": -1,
+    "ontem à noite": -1, "amanhã": 1, "anteontem": -2, "depois de amanhã": 2,
+    "hoy": 0, "esta mañana": 0, "esta noche": 0, "ayer": -1, "anoche": -1, "mañana": 1, "anteayer": -2,
+    "pasado mañana": 2,
+    "今日": 0, "今朝": 0, "今夜": 0, "昨日": -1, "明日": 1, "一昨日": -2, "おととい": -2, "明後日": 2,
+    "あさって": 2, "昨夜": -1,
 }  # fmt: skip
 """Word → days from the day it was said."""
 

@@ -76,8 +76,11 @@ def has_time_expression(text: str) -> bool:
     return any(pattern.search(text) for pattern, _ in _RULES)
 
 
-def find_dates(text: str, said_us: int, zone_min: int | None) -> list[Dated]:
-    """Every time expression that can be resolved, in the order of the text; longer readings win over shorter ones."""
+def find_dates(text: str, said_us: int, zone_min: int | None, *, ahead: bool = False) -> list[Dated]:
+    """Every time expression that can be resolved, in the order of the text; longer readings win over shorter ones.
+
+    A bare weekday or month is the last one ("on Friday I met her"), in talk of what is `ahead` the next one.
+    """
     today = local_time(said_us, zone_min).date()
     found: list[Dated] = []
     taken: list[tuple[int, int]] = []
@@ -88,6 +91,8 @@ def find_dates(text: str, said_us: int, zone_min: int | None) -> list[Dated]:
             taken.append(match.span())  # also what cannot be: a 31 February is not a February
             period = _read(read, match, today)
             if period is not None:
+                if ahead and period.end <= today and pattern in _BARE:
+                    period = _next_round(period)
                 found.append(_dated(text, match, period, zone_min))
     return sorted(found, key=lambda dated: dated.start)
 
@@ -165,6 +170,13 @@ def _month(year: int, month: int) -> _Period:
 
 def _year(year: int) -> _Period:
     return _Period(date(year, 1, 1), date(year + 1, 1, 1), "year")
+
+
+def _next_round(period: _Period) -> _Period:
+    """The same weekday a week later, the same month a year later."""
+    if period.grain == "day":
+        return _day(period.first + timedelta(weeks=1))
+    return _month(period.first.year + 1, period.first.month)
 
 
 def _shifted(today: date, unit: Grain, count: int) -> _Period:
@@ -311,6 +323,13 @@ _YEAR_LINKS = ("since", "until", "year", "seit", "bis", "desde", "até", "hasta"
 _AFTER_YEAR_LINK = "(?:" + "|".join(f"(?<={word} )" for word in _YEAR_LINKS) + ")"
 _NOT_A_MORNING = r"(?<!\bla\s)(?<!guten\s)(?<!jeden\s)(?<!am\s)(?<!cada\s)"
 
+_BARE_MONTH = (
+    _rule(rf"{_AFTER_LINK}(?P<year>)(?P<month>{_MONTH})"),
+    _rule(rf"(?P<year>)(?P<month>{_words(word for word in MONTHS if word not in AMBIGUOUS_MONTHS)})"),
+)
+_BARE_WEEKDAY = _rule(rf"(?:{_ON})?(?P<thing>{_WEEKDAY})")
+_BARE = frozenset({*_BARE_MONTH, _BARE_WEEKDAY})
+
 _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], date], _Period | None]], ...] = (
     (_rule(rf"(?P<year>{_YEAR})-(?P<month>\d\d)(?:-(?P<day>\d\d))?"), _say_iso),
     (re.compile(rf"(?P<year>{_YEAR})年(?P<month>\d\d?)月(?P<day>\d\d?)日"), _say_day_month),
@@ -339,10 +358,10 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], date], _Period | N
     (_rule(rf"(?P<count>{_COUNT})\s+(?P<unit>{_UNIT})\s+(?:ago|atrás|atras|earlier)"), _say_distance),
     (_rule(rf"(?:vor|há|hace)\s+(?P<count>{_COUNT})\s+(?P<unit>{_UNIT})"), _say_distance),
     (_rule(rf"(?P<ahead>in|dentro\s+de|daqui\s+a|en|em)\s+(?P<count>{_COUNT})\s+(?P<unit>{_UNIT})"), _say_distance),
+    (_rule(rf"(?<=seit\s)(?P<count>{_COUNT})\s+(?P<unit>{_UNIT})"), _say_distance),
     (_rule(rf"{_NOT_A_MORNING}(?:{_words(_spaced(DAY_WORDS))})"), _say_day_word),
-    (_rule(rf"{_AFTER_LINK}(?P<year>)(?P<month>{_MONTH})"), _say_month),
-    (_rule(rf"(?P<year>)(?P<month>{_words(word for word in MONTHS if word not in AMBIGUOUS_MONTHS)})"), _say_month),
-    (_rule(rf"(?:{_ON})?(?P<thing>{_WEEKDAY})"), _say_weekday),
+    *((pattern, _say_month) for pattern in _BARE_MONTH),
+    (_BARE_WEEKDAY, _say_weekday),
     (_rule(rf"{_IN}(?P<year>{_YEAR})"), _say_year),
     (_rule(rf"{_AFTER_YEAR_LINK}(?P<year>{_YEAR})"), _say_year),
     (re.compile(rf"(?<![\w.,$€£#-])(?P<year>{_YEAR})(?=\s*(?:$|[.,;:!?)]))"), _say_year),

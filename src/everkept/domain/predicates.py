@@ -39,15 +39,24 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "studies": ("study", "is studying", "studiert", "estuda", "estudia", "を勉強している"),
     "has birthday on": ("born on", "birthday", "hat geburtstag am", "faz anos em", "cumple años el", "の誕生日"),
     "is aged": ("age", "is years old", "ist alt", "tem a idade de", "tiene la edad de", "の年齢"),
+    "eats": ("isst", "come"),
+    "drinks": ("trinkt", "bebe"),
+    "does not eat": ("isst kein", "não come", "no come"),
+    "grew up in": ("ist aufgewachsen in", "cresceu em", "creció en"),
+    "practises": ("macht", "pratica", "practica"),
+    "is a member of": ("ist mitglied in", "faz parte de", "forma parte de"),
+    "plans to": ("hat vor", "planeia", "tiene previsto"),
+    "has planned": ("hat geplant", "tem marcado", "tiene programado"),
     "follows the diet": ("diet", "dieta", "ernährt sich", "の食生活"),
 }  # fmt: skip
 """Predicate that statements are compared under → what is said for it. What is stored and shown stays as it was said."""
 
 ONE_AT_A_TIME = ("lives in", "is named", "is married to", "is together with", "has birthday on", "is aged",
-                 "follows the diet", "relationship status", "prefers to be called", "works at")  # fmt: skip
+                 "follows the diet", "has address", "relationship status", "prefers to be called", "works at")  # fmt: skip
 MANY_AT_A_TIME = (
     "likes", "dislikes", "allergic to", "owns", "speaks", "studies", "plays", "plans to", "wants", "has pet",
-    "has child", "has sibling", "has friend", "visited", "asks to always", "asks to never",
+    "has child", "has sibling", "has friend", "visited", "asks to", "asks to always", "asks to never", "eats", "drinks",
+    "practises", "is a member of",
 )  # fmt: skip
 _FAVOURITE = re.compile(r"\b(?:favou?rite|preferid[oa]|favorit[oa]|lieblings\w+)\b|好きな")
 
@@ -61,6 +70,11 @@ def normalise_name(text: str) -> str:
     """A name or object for comparing: as `normalise_text`, without an article in front or punctuation around it."""
     bare = normalise_text(text).strip(" \"'`.,;:!?()[]{}。、！？「」")
     return _ARTICLE.sub("", bare).removesuffix("'s") or bare
+
+
+def without_article(text: str) -> str:
+    """The words without an article in front of them, as they were written; "The Hague" keeps its own."""
+    return _ARTICLE.sub("", text)
 
 
 def normalise_predicate(text: str) -> str:

@@ -8,6 +8,7 @@ by either. A term never holds a space or a double quote, and any text is accepte
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
@@ -174,9 +175,21 @@ _STEMMER_OF_SCRIPT = (
 )
 
 
-@lru_cache(maxsize=8)
+class _Stemmers(threading.local):
+    """Each thread's own: a stemmer keeps the word it works on in itself, and two threads in one stemmer spoil both."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, Any] = {}
+
+
+_stemmers = _Stemmers()
+
+
 def _stemmer(algorithm: str) -> Any:
-    return snowballstemmer.stemmer(algorithm)
+    stemmer = _stemmers.of.get(algorithm)
+    if stemmer is None:
+        stemmer = _stemmers.of[algorithm] = snowballstemmer.stemmer(algorithm)
+    return stemmer
 
 
 def _stem_word(algorithm: str, word: str) -> str:

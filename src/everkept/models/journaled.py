@@ -35,18 +35,20 @@ class JournaledModel:
 
     async def ask(
         self, question: Question, parse: Callable[[str], T], *, project: int, subject: int, work: str, recipe: Recipe,
-        budget: int = 1, fresh: int = 0, heard: Callable[[], None] = _nobody,
+        epoch: int, budget: int = 1, fresh: int = 0, heard: Callable[[], None] = _nobody,
     ) -> T:  # fmt: skip
         """The first kept reply that `parse` accepts, else a new one.
 
+        `epoch` is the subject's, read together with what the question is made of.
         `budget` multiplies the asks allowed (a hand that retries allows more); `fresh` skips replies up to that ask;
         `heard` is called when the provider has answered, which a kept reply does not tell.
         Raises InvalidOutput when the allowed asks are spent, InvalidOutput's transient sister (`Transient`) while one is
         left, and the model's own errors.
         """
         address = Address(
-            project=project, subject=subject, work=work, step=question.step, version=question.version, model=self.model.name
-        )
+            project=project, subject=subject, work=work, step=question.step, version=question.version, model=self.model.name,
+            epoch=epoch,
+        )  # fmt: skip
         kept = [k for k in await self._journal.kept(address) if k.ask > fresh]
         reason = "no reply yet"
         for reply in reversed(kept):  # the newest that can be used: asking afresh replaces what was
@@ -69,7 +71,7 @@ class JournaledModel:
     ) -> T:  # fmt: skip
         request = hashlib.blake2b(f"{question.system}\0{question.user}".encode(), digest_size=16).digest()
         await self._journal.allow(address)
-        epoch = await self._journal.begin(address, ask, request, recipe)
+        await self._journal.begin(address, ask, request, recipe)
         self._faults.reach("journal.before_ask")
         try:
             async with asyncio.timeout(question.timeout_s):
@@ -78,7 +80,7 @@ class JournaledModel:
             raise Transient(f"the model did not answer within {question.timeout_s:g} s") from error
         heard()
         self._faults.reach("journal.after_reply")
-        text = await self._journal.commit(address, ask, reply, epoch)
+        text = await self._journal.commit(address, ask, reply)
         self._faults.reach("journal.after_commit")
         try:
             return parse(text)

@@ -20,6 +20,8 @@ class Address:
     step: str
     version: str
     model: str
+    epoch: int = field(default=0, compare=False)
+    """The subject's erasure epoch when the work was read: after an erase the question is not asked, its reply not kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +49,11 @@ class Journal(Protocol):
         """Raises OverBudget where the project has spent its tokens or money for today."""
         ...
 
-    async def begin(self, address: Address, ask: int, request_hash: bytes, recipe: Recipe) -> int:
-        """Write down that the question is about to be sent; the erasure epoch under which its reply may be kept."""
+    async def begin(self, address: Address, ask: int, request_hash: bytes, recipe: Recipe) -> None:
+        """Write down that the question is about to be sent. Raises SubjectMoved where something was erased since."""
         ...
 
-    async def commit(self, address: Address, ask: int, reply: RawReply, epoch: int) -> str:
+    async def commit(self, address: Address, ask: int, reply: RawReply) -> str:
         """Keep the reply. The first one committed wins, and its text is the answer. Raises SubjectMoved after an erase."""
         ...
 

@@ -7,24 +7,38 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import text
 
+from everkept.errors import SubjectMoved
 from everkept.store.connection import Connection
 
 _FIND = text("""
 select text_hash, vector from embeddings where project_id = :project and model = :model and dim = :dim
-  and hex(text_hash) in (select value from json_each(:hashes))""")
+  and text_hash in (select value from json_each(:hashes))""")
 _KEEP = text("""
 insert into embeddings(project_id, model, dim, text_hash, vector, created_at)
 values(:project, :model, :dim, :hash, :vector, :now) on conflict do nothing""")
 
 
-def find_embeddings(conn: Connection, project: int, model: str, dim: int, hashes: Sequence[bytes]) -> dict[bytes, bytes]:
+def find_embeddings(conn: Connection, project: int, model: str, dim: int, hashes: Sequence[str]) -> dict[str, bytes]:
     """{hash of the text: float32 bytes} of those that are kept."""
-    wanted = json.dumps([h.hex().upper() for h in hashes])
+    wanted = json.dumps(list(hashes))
     rows = conn.rows(_FIND, {"project": project, "model": model, "dim": dim, "hashes": wanted})
-    return {bytes(h): bytes(v) for h, v in rows}
+    return {h: bytes(v) for h, v in rows}
 
 
-def keep_embeddings(conn: Connection, project: int, model: str, dim: int, vectors: Mapping[bytes, bytes]) -> None:
+_ERASURES = text("select coalesce(max(id), 0) from erasures where project_id = :project")
+
+
+def last_erasure(conn: Connection, project: int) -> int:
+    """Which erase was the last one in the project: read together with the texts that are embedded."""
+    return int(conn.scalar(_ERASURES, {"project": project}))
+
+
+def keep_embeddings(
+    conn: Connection, project: int, model: str, dim: int, vectors: Mapping[str, bytes], erasure: int
+) -> None:
+    """Keep what was computed or paid for. Raises SubjectMoved where something of the project was erased since."""
+    if last_erasure(conn, project) != erasure:
+        raise SubjectMoved("something of the project was erased while its texts were embedded; the job runs again")
     now = conn.now()
     conn.many(_KEEP, [
         {"project": project, "model": model, "dim": dim, "hash": h, "vector": v, "now": now} for h, v in vectors.items()

@@ -40,7 +40,9 @@ from everkept.store.search import find_passages_of, hide_passages
 from everkept.store.streams import EMBED, TIMER
 from everkept.store.windows import EXTRACT, FOLD, SUMMARISE, fold_wish, get_window, jobs_of
 
-__all__ = ["ERASE", "Erasure", "erase", "erase_chunk", "find_erasure", "finish_erase", "plan_erase", "residue", "clean_file"]
+__all__ = [
+    "ERASE", "Erasure", "clean_file", "erase", "erase_chunk", "find_erasure", "finish_erase", "plan_erase", "residue",
+]  # fmt: skip
 
 ERASE = "erase_scope"
 SUBJECTS_PER_CHUNK = 500
@@ -68,25 +70,35 @@ class Erasure:
     def target(self) -> Target:
         match self.kind:
             case "event":
-                assert self.stream is not None and self.seq is not None
-                return EventTarget(stream=self.stream, seq=self.seq)
+                return EventTarget(stream=self._stream, seq=self._seq)
             case "stream":
-                assert self.stream is not None
-                return StreamTarget(stream=self.stream)
+                return StreamTarget(stream=self._stream)
             case "subject":
                 assert self.subject is not None
                 return SubjectTarget(subject=self.subject)
             case "project":
                 return ProjectTarget()
 
+    @property
+    def _stream(self) -> int:
+        assert self.stream is not None
+        return self.stream
+
+    @property
+    def _seq(self) -> int:
+        assert self.seq is not None
+        return self.seq
+
 
 _COLUMNS = """
-select id, project_id, kind, subject_id, stream_id, seq, working_on, stage, after, after_seq, destroyed, residue, done_at
+select id, project_id, kind, subject_id, stream_id, seq, working_on, stage, after, after_seq, destroyed, residue,
+  done_at
 from erasures """
 _BY_ID = text(_COLUMNS + "where id = :id")
 _SAME = text(
     _COLUMNS + "where project_id = :project and kind = :kind and coalesce(subject_id, 0) = coalesce(:subject, 0)"
-    " and coalesce(stream_id, 0) = coalesce(:stream, 0) and coalesce(seq, 0) = coalesce(:seq, 0) order by id desc limit 1"
+    " and coalesce(stream_id, 0) = coalesce(:stream, 0) and coalesce(seq, 0) = coalesce(:seq, 0)"
+    " order by id desc limit 1"
 )
 _ADD = text("""
 insert into erasures(project_id, kind, subject_id, stream_id, seq, asked_at, destroyed)
@@ -126,7 +138,8 @@ update projects set name = :name, settings = '{}', secret = :secret, erased_at =
 _REVOKE = text("""
 update api_keys set name = 'erased', revoked_at = coalesce(revoked_at, :now) where project_id = :project""")
 _VECTORS_MOVED = text("update projects set vectors_revision = vectors_revision + 1 where id = :project")
-_SUBJECT_STREAMS = text("select id from streams where subject_id = :subject and erased_at is null order by id limit :limit")
+_SUBJECT_STREAMS = text("""
+select id from streams where subject_id = :subject and erased_at is null order by id limit :limit""")
 
 
 def erase(conn: Connection, project: int, target: Target) -> Erasure:
@@ -202,8 +215,9 @@ def _erase_project(conn: Connection, project: int) -> Erasure:
 
 
 def _begin(
-    conn: Connection, project: int, kind: Kind, *, subject: int | None, stream: int | None, seq: int | None, destroyed: Counts
-) -> Erasure:
+    conn: Connection, project: int, kind: Kind, *, subject: int | None, stream: int | None, seq: int | None,
+    destroyed: Counts,
+) -> Erasure:  # fmt: skip
     now = conn.now()
     conn.run(_VECTORS_MOVED, {"project": project})
     id_ = conn.scalar(_ADD, {
@@ -251,9 +265,8 @@ def _break_leases(conn: Connection, piece: Piece) -> None:
     for job, kind, key in conn.rows(_LEASED, {"project": piece.project}):
         if kind == ERASE:
             continue
-        if kind == EMBED and piece.kind != "project":  # it holds texts of the whole project: it starts again without these
-            release_by_hand(conn, piece.project, job)
-        elif kind == JUDGE and key == str(piece.subject) and piece.kind in ("event", "stream"):
+        judges = kind == JUDGE and key == str(piece.subject) and piece.kind in ("event", "stream")
+        if judges or (kind == EMBED and piece.kind != "project"):  # starts again, without what is erased
             release_by_hand(conn, piece.project, job)
         elif piece.kind == "project" or _concerns(conn, piece, kind, key):
             discard_by_hand(conn, piece.project, job, "erased")
@@ -282,8 +295,8 @@ def _concerns(conn: Connection, piece: Piece, kind: str, key: str) -> bool:
 _COVERING = text("select id from windows where stream_id = :stream and start_seq <= :seq and end_seq >= :seq")
 _SLICES = text("select slices from windows where id = :window")
 _SUSPEND = text("""
-update windows set summary = '', learnings = null, summary_at = coalesce(summary_at, :now), facts_at = coalesce(facts_at, :now)
-where id = :window""")
+update windows set summary = '', learnings = null, summary_at = coalesce(summary_at, :now),
+  facts_at = coalesce(facts_at, :now) where id = :window""")
 _SUSPEND_SLICES = text("""
 update slices set summary = '', learnings = null, rejected = null, summary_at = coalesce(summary_at, :now),
   facts_at = coalesce(facts_at, :now) where window_id = :window""")
@@ -297,7 +310,7 @@ def _covering(conn: Connection, stream: int, seq: int) -> int | None:
 
 
 def _suspend(conn: Connection, project: int, stream: int, window: int) -> None:
-    """Forget what was made of the window, without its being work that waits: no sweep takes it up before its replies are gone."""
+    """Forget what was made of the window. Sweeps see it as done: none takes it up before its replies are gone."""
     params = {"window": window, "now": conn.now()}
     forget_summaries(conn, project, [window])
     conn.run(_SUSPEND, params)
@@ -313,7 +326,8 @@ select count(*) from events e join windows w on e.stream_id = w.stream_id and e.
 where w.id = :window and e.evidence = 1""")
 _RESUME = text("update windows set summary = null, summary_at = null, facts_at = null where id = :window")
 _RESUME_SLICES = text("update slices set summary = null, summary_at = null, facts_at = null where window_id = :window")
-_EMPTY = text("update windows set skipped_because = 'everything in it was erased' where id = :window and skipped_because is null")
+_EMPTY = text("""
+update windows set skipped_because = 'everything in it was erased' where id = :window and skipped_because is null""")
 _SKIPPED = text("select skipped_because from windows where id = :window")
 _EPOCH = text("select epoch from subjects where id = :subject")
 _OPEN_CONFLICT = text("select 1 from verdicts where subject_id = :subject and verdict is null limit 1")
@@ -321,7 +335,8 @@ _OPEN_CONFLICT = text("select 1 from verdicts where subject_id = :subject and ve
 
 def _derive_again(conn: Connection, erasure: Erasure) -> None:
     """The window's jobs over what remains, with questions of their own: the epoch is past every ask that was made."""
-    assert erasure.stream is not None and erasure.seq is not None
+    assert erasure.stream is not None
+    assert erasure.seq is not None
     window = _covering(conn, erasure.stream, erasure.seq)
     if window is None:
         return
@@ -333,7 +348,8 @@ def _derive_again(conn: Connection, erasure: Erasure) -> None:
         conn.run(_RESUME_SLICES, {"window": window})
     row = get_window(conn, window)
     epoch = conn.scalar(_EPOCH, {"subject": row.subject})
-    schedule(conn, [*jobs_of(row, args={"fresh": epoch}), *([] if row.skipped_because is None else [fold_wish(row, conn.now())])])
+    again = jobs_of(row, args={"fresh": epoch})
+    schedule(conn, again if row.skipped_because is None else [fold_wish(row, conn.now())])
 
 
 # ---- the job's chunks
@@ -342,8 +358,8 @@ _UNMARKED = text("""
 select id from subjects where project_id = :project and erased_at is null order by id limit :limit""")
 _NEXT_SUBJECT = text("select min(id) from subjects where project_id = :project and id > :after")
 _SAVE = text("""
-update erasures set working_on = :working_on, stage = :stage, after = :after, after_seq = :after_seq, destroyed = :destroyed
-where id = :id""")
+update erasures set working_on = :working_on, stage = :stage, after = :after, after_seq = :after_seq,
+  destroyed = :destroyed where id = :id""")
 
 
 def _mark_subjects(conn: Connection, project: int) -> int:
@@ -378,9 +394,12 @@ def _piece(conn: Connection, erasure: Erasure) -> Piece:
         kind, subject = "subject", erasure.working_on
     window = None
     if kind == "event":
-        assert erasure.stream is not None and erasure.seq is not None
+        assert erasure.stream is not None
+        assert erasure.seq is not None
         window = _covering(conn, erasure.stream, erasure.seq)
-    return Piece(kind=kind, project=erasure.project, subject=subject, stream=erasure.stream, seq=erasure.seq, window=window)
+    return Piece(
+        kind=kind, project=erasure.project, subject=subject, stream=erasure.stream, seq=erasure.seq, window=window
+    )
 
 
 def _start_subjects(conn: Connection, erasure: Erasure) -> bool:
@@ -399,8 +418,11 @@ def _next_subject(conn: Connection, erasure: Erasure) -> bool:
     return True
 
 
-def _save(conn: Connection, erasure: Erasure, *, working_on: int | None, stage: int, place: Place, rows: Counts) -> None:
-    destroyed = {kind: erasure.destroyed.get(kind, 0) + rows.get(kind, 0) for kind in sorted({*erasure.destroyed, *rows})}
+def _save(
+    conn: Connection, erasure: Erasure, *, working_on: int | None, stage: int, place: Place, rows: Counts
+) -> None:
+    before = erasure.destroyed
+    destroyed = {kind: before.get(kind, 0) + rows.get(kind, 0) for kind in sorted({*before, *rows})}
     conn.run(_SAVE, {
         "id": erasure.id, "working_on": working_on, "stage": stage, "after": place.after, "after_seq": place.after_seq,
         "destroyed": json.dumps({k: n for k, n in destroyed.items() if n}),
@@ -411,16 +433,17 @@ def _save(conn: Connection, erasure: Erasure, *, working_on: int | None, stage: 
 
 _DONE = text("update erasures set residue = 0, done_at = :now where id = :id and done_at is null")
 _AGAIN = text("""
-update erasures set residue = :residue, working_on = null, stage = 0, after = 0, after_seq = 0 where id = :id and done_at is null""")
+update erasures set residue = :residue, working_on = null, stage = 0, after = 0, after_seq = 0
+where id = :id and done_at is null""")
 
 
 _OTHERS_OPEN = text("select 1 from erasures where done_at is null and id <> :id limit 1")
 REWRITE_BYTES_MAX = 256 << 20
-"""A larger file is not rewritten inside the service, because nobody could write meanwhile (measured: 2 s for 100 MB)."""
+"""A larger file is not rewritten inside the service, because nobody could write meanwhile (2 s for 100 MB)."""
 
 
 def clean_file(conn: Connection, erasure: int, emptied: list[bool]) -> None:
-    """After this transaction, rewrite the file and empty its write-ahead log; `emptied` gets whether that could be done.
+    """After this transaction, rewrite the file and empty its write-ahead log; `emptied` gets whether it could.
 
     `secure_delete` overwrites what is deleted, but not the copies that SQLite left in the unused part of a page when it
     split it (measured: words of 1 % of the rows stay); only VACUUM drops these. While other erases are open it is left
@@ -457,7 +480,7 @@ def _file_bytes(raw: Any) -> int:
     return pages * size
 
 
-def finish_erase(conn: Connection, erasure: int, left: int, emptied: bool) -> Outcome:
+def finish_erase(conn: Connection, erasure: int, left: int, emptied: list[bool]) -> Outcome:
     """The job's last commit: done, or once more where the probe found something or the log could not be emptied."""
     found = _get(conn, erasure)
     if found.done_at is not None:
@@ -465,11 +488,12 @@ def finish_erase(conn: Connection, erasure: int, left: int, emptied: bool) -> Ou
     if left:
         conn.run(_AGAIN, {"id": erasure, "residue": left})
         return Snooze(conn.now() + AGAIN_US, f"{left} rows were found after the erase; it runs again")
-    if not emptied:
+    if not all(emptied):
         return Snooze(conn.now() + AGAIN_US, "a reader holds the write-ahead log, where the words still are")
     conn.run(_DONE, {"id": erasure, "now": conn.now()})
     if found.kind == "event":
         _derive_again(conn, found)
-    if found.kind in ("event", "stream") and found.subject is not None and conn.first(_OPEN_CONFLICT, {"subject": found.subject}):
-        schedule(conn, [judge_wish(conn, found.project, found.subject)])
+    subject = found.subject if found.kind in ("event", "stream") else None
+    if subject is not None and conn.first(_OPEN_CONFLICT, {"subject": subject}):
+        schedule(conn, [judge_wish(conn, found.project, subject)])
     return Done()

@@ -1,4 +1,4 @@
-"""What an erase hides before its job has destroyed it: conditions that readers add, free where nothing is being erased."""
+"""What an erase hides before its job has destroyed it: conditions that readers add, free while nothing is erased."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ _OPEN: Final = "select 1 from erasures x where x.done_at is null and x.project_i
 SHOWN_PASSAGE: Final = f"""not exists ({_OPEN}p.project_id and (x.kind = 'project'
   or (x.kind = 'subject' and x.subject_id = p.subject_id)
   or (x.kind = 'stream' and (x.stream_id = p.stream_id
-    or (p.kind = 'fact' and exists (select 1 from fact_events v where v.fact_id = p.ref_id and v.stream_id = x.stream_id))
-    or (p.kind = 'episode' and exists (select 1 from windows v where v.id = p.ref_id and v.stream_id = x.stream_id))))))"""
+    or (p.kind = 'fact' and exists (
+      select 1 from fact_events v where v.fact_id = p.ref_id and v.stream_id = x.stream_id))
+    or (p.kind = 'episode' and exists (
+      select 1 from windows v where v.id = p.ref_id and v.stream_id = x.stream_id))))))"""
 """Of `passages p`. An event's own passages are hidden one by one, by the erase itself."""
 SHOWN_FACT: Final = f"""not exists ({_OPEN}f.project_id and (x.kind = 'project' or (x.kind = 'stream'
   and exists (select 1 from fact_events v where v.fact_id = f.id and v.stream_id = x.stream_id))

@@ -205,6 +205,16 @@ select id, due_at, crashes from jobs j where lane_id = :lane and state = 'ready'
 order by due_at, id limit 1""")
     for use in USES
 }
+_PROBE = {
+    use: text(f"""
+select j.id, j.crashes, j.lane_id, l.served, g.served
+from jobs j join lanes l on l.id = j.lane_id join lane_groups g on g.id = l.group_id
+where j.state = 'ready' and j.uses = '{use}' and j.due_at <= :now and l.running < :cap
+  and (j.serial_key is null or not exists (
+    select 1 from jobs o where o.serial_key = j.serial_key and o.state = 'leased'))
+order by j.due_at, j.id limit 1""")
+    for use in USES
+}
 _POSTPONE = text("update jobs set state = 'waiting' where id = :id")
 _LEASE = text("""
 update jobs set state = 'leased', owner = :owner, lease_until = :until, fence = fence + 1, crashes = crashes + 1,
@@ -237,6 +247,8 @@ class ClaimRequest:
     lease_s: float
     uses: dict[Uses, int]
     """What may be claimed, and how many of each at most (permits left; 1 for a probe; absent: circuit open)."""
+    probes: frozenset[Uses] = frozenset()
+    """Uses whose one permit is a probe."""
     idle: bool
     """Nothing runs in this worker: only then is a job taken whose last worker died."""
     estimates_s: dict[str, float]
@@ -259,7 +271,10 @@ def claim(conn: Connection, request: ClaimRequest) -> Claimed:
     while len(leases) < request.free:
         # A lane that is passed over has something running, so among this many one is free to go.
         look = running + len(leases) + 1
-        found = _next_in_turn(conn, [u for u in USES if left.get(u, 0) > 0], cap, look)
+        uses = [u for u in USES if left.get(u, 0) > 0]
+        found = _next_probe(conn, [u for u in uses if u in request.probes], cap) or _next_in_turn(
+            conn, [u for u in uses if u not in request.probes], cap, look
+        )
         if found is None:
             break
         job, crashes, lane, use, lane_served, group_served = found
@@ -272,6 +287,19 @@ def claim(conn: Connection, request: ClaimRequest) -> Claimed:
         if alone:
             return Claimed(leases, drain=True)
     return Claimed(leases, drain=False)
+
+
+def _next_probe(conn: Connection, uses: Sequence[Uses], cap: int) -> tuple[int, int, int, Uses, float, float] | None:
+    """As `_next_in_turn`, but what has been due for longest, whatever its lane.
+
+    A failed probe goes to the end of this row, so that one bad question cannot take every probe and keep the circuit open.
+    """
+    for use in uses:
+        row = conn.first(_PROBE[use], {"now": conn.now(), "cap": cap})
+        if row is not None:
+            job, crashes, lane, lane_served, group_served = row
+            return job, crashes, lane, use, lane_served, group_served
+    return None
 
 
 def _next_in_turn(

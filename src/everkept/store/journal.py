@@ -44,23 +44,28 @@ def kept_replies(conn: Connection, address: Address) -> list[Kept]:
     return [Kept(ask=ask, text=reply, rejected_because=why) for ask, reply, why in rows]
 
 
-def begin_ask(conn: Connection, address: Address, ask: int, request_hash: bytes, recipe: Recipe) -> int:
+def begin_ask(conn: Connection, address: Address, ask: int, request_hash: bytes, recipe: Recipe) -> None:
+    _require_epoch(conn, address)
     asked = conn.scalar(_BEGIN, _params(
         address, subject=address.subject, ask=ask, hash=request_hash, recipe=json.dumps(dict(recipe.shown)), now=conn.now()))  # fmt: skip
     if asked > 1:
         count(conn, "asked_again")
-    return _epoch(conn, address.subject)
 
 
-def _epoch(conn: Connection, subject: int) -> int:
+def subject_epoch(conn: Connection, subject: int) -> int:
+    """Raised by every erase; read together with what a question is made of."""
     found = conn.scalar(_EPOCH, {"subject": subject})
     return -1 if found is None else int(found)
 
 
-def commit_reply(conn: Connection, address: Address, ask: int, reply: RawReply, epoch: int) -> str:
+def _require_epoch(conn: Connection, address: Address) -> None:
+    if subject_epoch(conn, address.subject) != address.epoch:
+        raise SubjectMoved("something of the subject was erased since the work was read; the job runs again on what remains")
+
+
+def commit_reply(conn: Connection, address: Address, ask: int, reply: RawReply) -> str:
     """Checks the erasure epoch and no lease: whoever paid may keep what was paid for."""
-    if _epoch(conn, address.subject) != epoch:
-        raise SubjectMoved("the subject was erased from while the model answered; the reply is not kept")
+    _require_epoch(conn, address)
     conn.run(_COMMIT, _params(
         address, ask=ask, text=reply.text, tokens_in=reply.tokens_in, tokens_out=reply.tokens_out, usd=reply.usd, now=conn.now()))  # fmt: skip
     found = conn.scalar(_TEXT, _params(address, ask=ask))
@@ -86,11 +91,11 @@ class StoreJournal:
     async def allow(self, address: Address) -> None:
         await self._store.read(require_budget, address.project, self._base)
 
-    async def begin(self, address: Address, ask: int, request_hash: bytes, recipe: Recipe) -> int:
-        return await self._store.write(begin_ask, address, ask, request_hash, recipe)
+    async def begin(self, address: Address, ask: int, request_hash: bytes, recipe: Recipe) -> None:
+        await self._store.write(begin_ask, address, ask, request_hash, recipe)
 
-    async def commit(self, address: Address, ask: int, reply: RawReply, epoch: int) -> str:
-        return await self._store.write(commit_reply, address, ask, reply, epoch)
+    async def commit(self, address: Address, ask: int, reply: RawReply) -> str:
+        return await self._store.write(commit_reply, address, ask, reply)
 
     async def judge(self, address: Address, ask: int, rejected_because: str | None) -> None:
         await self._store.write(judge_reply, address, ask, rejected_because)

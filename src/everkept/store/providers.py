@@ -36,6 +36,12 @@ def permits_left(conn: Connection, pool: str, running: int, permits_max: int) ->
     return 1 if running == 0 and conn.now() >= (not_before or 0) else 0
 
 
+def is_open(conn: Connection, pool: str) -> bool:
+    """Whether the pool's next permit is a probe."""
+    row = conn.first(_GET, {"pool": pool})
+    return row is not None and row[0] != "closed"
+
+
 def note_answer(conn: Connection, pool: str, permits_max: int) -> None:
     """The provider answered: the circuit closes, and permits grow back slowly."""
     row = conn.first(_GET, {"pool": pool})

@@ -23,20 +23,22 @@ _EVENT = {
     "slices": """slices p where p.window_id in (select w.id from windows w where {covers})
   and (p.summary <> '' and p.summary_at <= :until or p.rejected is not null and p.facts_at <= :until)""",
     "replies": """replies r join windows w on r.work like 'window:' || cast(w.id as text) || '.%'
-  where r.subject_id = (select s.subject_id from streams s where s.id = :stream) and {covers} and r.asked_at <= :until""",
+  where r.subject_id = (select s.subject_id from streams s where s.id = :stream) and {covers}
+  and r.asked_at <= :until""",
 }
 _STREAM = {
     "threads": "streams s where s.id = :stream and s.project_id = :project and {named}",
     "messages": "events e where e.project_id = :project and e.stream_id = :stream and {said}",
     "passages": """passages p where p.subject_id = (select s.subject_id from streams s where s.id = :stream) and (
-  p.stream_id = :stream or p.kind = 'fact' and p.ref_id in (select v.fact_id from fact_events v where v.stream_id = :stream)
+  p.stream_id = :stream
+  or p.kind = 'fact' and p.ref_id in (select v.fact_id from fact_events v where v.stream_id = :stream)
   or p.kind = 'episode' and p.ref_id in (select w.id from windows w where w.stream_id = :stream))""",
     "facts": "facts f where f.id in (select v.fact_id from fact_events v where v.stream_id = :stream)",
     "episodes": "windows w where w.stream_id = :stream",
     "replies": """replies r where r.subject_id = (select s.subject_id from streams s where s.id = :stream)
   and json_extract(r.recipe, '$.stream') = :stream""",
-    "names in changes": """changes c where c.project_id = :project and c.stream_id = :stream and c.kind = 'messages.appended'
-  and c.ref <> 'thr_' || cast(:stream as text)""",
+    "names in changes": """changes c where c.project_id = :project and c.stream_id = :stream
+  and c.kind = 'messages.appended' and c.ref <> 'thr_' || cast(:stream as text)""",
 }
 _SUBJECT = {
     "subjects": "subjects u where u.id = :subject and u.project_id = :project and {unmarked}",
@@ -50,8 +52,8 @@ _SUBJECT = {
     "entities": "entities n where n.subject_id = :subject",
     "names": "entity_aliases a where a.subject_id = :subject",
     "replies": "replies r where r.subject_id = :subject",
-    "names in changes": """changes c where c.project_id = :project and c.subject_id = :subject and c.kind = 'messages.appended'
-  and c.ref <> 'thr_' || cast(c.stream_id as text)""",
+    "names in changes": """changes c where c.project_id = :project and c.subject_id = :subject
+  and c.kind = 'messages.appended' and c.ref <> 'thr_' || cast(c.stream_id as text)""",
 }
 _PROJECT = {
     "subjects": "subjects u where u.project_id = :project and {unmarked}",
@@ -106,7 +108,9 @@ def residue(conn: Connection, project: int, target: Target) -> Counts:
 
 
 def _count(conn: Connection, project: int, target: Target, until: int) -> Counts:
-    params: dict[str, Any] = {"project": project, "subject": None, "stream": None, "seq": None, "until": until, "mark": ERASED_MARK}
+    params: dict[str, Any] = {
+        "project": project, "subject": None, "stream": None, "seq": None, "until": until, "mark": ERASED_MARK
+    }  # fmt: skip
     match target:
         case EventTarget(stream=stream, seq=seq):
             params |= {"stream": stream, "seq": seq}

@@ -384,15 +384,15 @@ def is_full(stream: StreamRow, settings: Settings) -> bool:
 
 
 def timer_wish(stream: StreamRow, base: Settings, now: int) -> Schedule | None:
-    """The timer after an accepted message: idle time from now, at once where a window is full.
+    """The timer after an accepted message: idle time from now, at once where a window is full or an end was asked for.
 
     The timer only wakes `open_window`, which decides from the stream itself; memory off or no idle time arms none.
     """
     settings = effective(base, stream.project_settings, stream.settings)
     if stream.covered_seq >= stream.last_seq or not settings.memory.enabled:
         return None
-    if is_full(stream, settings):
-        return timer(stream, now, None)
+    if is_full(stream, settings) or stream.end_through > stream.covered_seq:
+        return timer(stream, now, None)  # an end that was asked for is not put off by what is said after it
     if settings.window.idle_s is None:
         return None
     return timer(stream, now + int(settings.window.idle_s * 1e6), int(settings.window.wait_max_s * 1e6))

@@ -224,7 +224,7 @@ embeddings = Table(
     "embeddings", metadata, _project(),
     Column("model", Text, nullable=False),
     Column("dim", Integer, nullable=False),
-    Column("text_hash", LargeBinary, nullable=False),
+    Column("text_hash", Text, nullable=False),
     Column("vector", LargeBinary, nullable=False),
     _time("created_at", required=True),
     PrimaryKeyConstraint("project_id", "model", "dim", "text_hash"),
@@ -517,7 +517,7 @@ api_keys = Table(
 FULL_TEXT_SQLITE = (
     # Columns hold analysed terms (domain/text.py), so the tokenizer only splits at spaces: `ascii` takes every other
     # character as a letter, also those that are newer than SQLite's Unicode tables. The scope is a term too.
-    "create virtual table passage_text using fts5(scope, speaker, own, said, before, after,"
+    "create virtual table passage_text using fts5(scope, speaker, own, said, before,"
     " tokenize = \"ascii tokenchars '_-./:@&+#'\")",
     "insert into passage_text(passage_text, rank) values('secure-delete', 1)",
     "create virtual table passage_terms using fts5vocab(passage_text, 'row')",

@@ -321,7 +321,7 @@ def note_summarised(conn: Connection, window: WindowRow) -> None:
 
 
 _FOLDED = text("""
-select id, end_seq, summary from windows where stream_id = :stream and end_seq > :through order by end_seq limit 50""")
+select end_seq, summary, skipped_because from windows where stream_id = :stream and end_seq > :through order by end_seq limit 50""")
 _FOLD = text("update streams set summary = :summary, summary_through = :through where id = :id and summary_through = :was")
 _FOLD_STATE = text("select summary, summary_through from streams where id = :id")
 
@@ -330,10 +330,10 @@ def fold_input(conn: Connection, stream: int) -> tuple[str | None, int, list[tup
     """(rolling summary, through which seq, the summaries that follow without a gap as (end_seq, text))."""
     summary, through = conn.first(_FOLD_STATE, {"id": stream}) or (None, 0)
     following = []
-    for _, end, window_summary in conn.rows(_FOLDED, {"stream": stream, "through": through}):
-        if window_summary is None:
+    for end, window_summary, skipped in conn.rows(_FOLDED, {"stream": stream, "through": through}):
+        if window_summary is None and skipped is None:
             break
-        following.append((end, window_summary))
+        following.append((end, window_summary or ""))
     return summary, through, following
 
 

@@ -13,7 +13,7 @@ from everkept.domain.jobs import Discard, Done, JobPolicy, Lease, Outcome, Snooz
 from everkept.ports.clock import Clock
 from everkept.ports.faults import Faults
 from everkept.store.connection import Connection
-from everkept.store.jobs import finish
+from everkept.store.jobs import finish, require_lease
 from everkept.store.providers import note_answer
 from everkept.store.store import Store
 
@@ -91,6 +91,7 @@ class JobContext:
         return Finished()
 
     def _commit(self, conn: Connection, effect: Callable[..., object], args: tuple[object, ...]) -> None:
+        require_lease(conn, self.lease)  # first, so that an effect never meets a scope that was taken away from it
         result = effect(conn, *args)
         outcome = result if isinstance(result, Done | Snooze | Discard) else Done()
         finish(conn, self.lease, outcome, self._clock.monotonic_s() - self._started_s)

@@ -28,7 +28,7 @@ from everkept.store.jobs import (
     renew_leases,
     running_by_use,
 )
-from everkept.store.providers import note_answer, note_failure, permits_left
+from everkept.store.providers import is_open, note_answer, note_failure, permits_left
 from everkept.store.store import Store
 from everkept.work.job import Finished, JobContext, JobKind, Trust
 from everkept.work.maintenance import Maintenance
@@ -96,9 +96,10 @@ class Runner:
         for use in USES:
             pool = self._pools.get(use)
             uses[use] = free if pool is None else permits_left(conn, pool, running.get(use, 0), self._settings.models.permits_max)
+        probes = frozenset(u for u in USES if (pool := self._pools.get(u)) is not None and is_open(conn, pool))
         slots = max(self.slots, live_slots(conn, 3 * self._settings.work.heartbeat_s))
         request = ClaimRequest(
-            owner=self.owner, free=free, slots=slots, lease_s=self._settings.work.lease_s, uses=uses,
+            owner=self.owner, free=free, slots=slots, lease_s=self._settings.work.lease_s, uses=uses, probes=probes,
             idle=not self._running, estimates_s=self._estimates,
         )  # fmt: skip
         return claim(conn, request), next_due

@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from everkept.domain.text import TERM_PUNCTUATION, query_terms, stem, terms, words
@@ -113,3 +115,13 @@ def test_stem_follows_the_script() -> None:
     assert stem("running") == "run"
     assert stem("кошками") == stem("кошка")
     assert stem("猫") == "猫"
+
+
+def test_stemming_in_several_threads_gives_what_one_thread_gives() -> None:
+    words = [f"{stem}{end}{i % 7}" for i, stem in enumerate(["walk", "relat", "connect", "hopp", "organis"] * 400)
+             for end in ("ing", "ational", "ions", "fulness")]  # fmt: skip
+    expected = [terms(w) for w in words]
+    stem.cache_clear()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda chunk: [terms(w) for w in chunk], [words] * 4))
+    assert found == [expected] * 4

@@ -1,0 +1,286 @@
+"""The reply journal: no reply that was committed is asked for again, whatever becomes of the job (G8)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from everkept.domain.replies import InvalidReply
+from everkept.errors import InvalidOutput, OverBudget, SubjectMoved, Transient
+from everkept.models.fakes import ScriptedModel
+from everkept.models.journaled import JournaledModel
+from everkept.ports.journal import Address, Recipe
+from everkept.ports.models import Question, RawReply
+from everkept.store.journal import StoreJournal, begin_ask, commit_reply, kept_replies
+from tests.factories import HOUR_S, World, plain_reply
+
+QUESTION = Question(step="facts", version="facts.1", system="be brief", user="what?", schema=None, timeout_s=5)
+REPLY = RawReply(text="yes", tokens_in=10, tokens_out=2, usd=0.5)
+
+
+class Die(Exception):
+    """The process ends here."""
+
+
+class DieAt:
+    """Ends the process at one point, once."""
+
+    def __init__(self, point: str = "") -> None:
+        self.point = point
+
+    def reach(self, point: str) -> None:
+        if point == self.point:
+            self.point = ""
+            raise Die(point)
+
+
+def yes(text: str) -> str:
+    if text != "yes":
+        raise InvalidReply(f"{text} is not yes")
+    return text
+
+
+@pytest.fixture
+def subject(world: World) -> int:
+    world.create("t")
+    return 1
+
+
+class Desk:
+    """Asks one question of one piece of work."""
+
+    def __init__(self, world: World, *replies, asks_max: int = 2) -> None:
+        self.world = world
+        self.model = ScriptedModel(replies, name="fake:a")
+        self.faults = DieAt()
+        self.journaled = JournaledModel(self.model, StoreJournal(world.store, world.settings), self.faults, asks_max=asks_max)
+
+    def ask(self, parse=yes, *, question: Question = QUESTION, work: str = "window:1.0", **kw) -> str:
+        return self.world.run(self.journaled.ask(
+            question, parse, project=self.world.project.id, subject=1, work=work, recipe=Recipe(shown={"first": 1}),
+            **{"epoch": 0, **kw}))  # fmt: skip
+
+    def replies(self) -> list[tuple]:
+        return self.world.rows("select ask, text, asked, rejected_because from replies order by id")
+
+
+def test_a_reply_is_kept_raw_with_its_cost_and_its_recipe_and_without_the_prompt(world: World, subject: int) -> None:
+    desk = Desk(world, REPLY)
+    assert desk.ask() == "yes"
+    row = world.rows("select text, tokens_in, tokens_out, usd, recipe, subject_id from replies")[0]
+    assert row == ("yes", 10, 2, 0.5, '{"first": 1}', 1)
+    assert not [cell for cell in world.rows("select * from replies")[0] if isinstance(cell, str) and "be brief" in cell]
+
+
+def test_a_committed_reply_is_never_asked_for_again(world: World, subject: int) -> None:
+    desk = Desk(world, "yes")
+    assert [desk.ask(), desk.ask()] == ["yes", "yes"]
+    assert desk.model.calls == 1
+
+
+def test_a_kept_reply_is_used_even_where_the_prompt_would_read_differently_today(world: World, subject: int) -> None:
+    desk = Desk(world, "yes")
+    desk.ask()
+    moved = Question(step="facts", version="facts.1", system="be brief", user="other known facts", schema=None, timeout_s=5)
+    assert desk.ask(question=moved) == "yes"
+    assert desk.model.calls == 1
+
+
+@pytest.mark.parametrize("part", ["work", "version", "step"])
+def test_another_question_is_another_address(world: World, subject: int, part: str) -> None:
+    desk = Desk(world, "yes", "yes")
+    desk.ask()
+    changed = {"version": "facts.2"} if part == "version" else {"step": "summary"} if part == "step" else {}
+    other = Question(**{**{f: getattr(QUESTION, f) for f in ("step", "version", "system", "user", "schema", "timeout_s")}, **changed})
+    desk.ask(question=other, work="window:2.0" if part == "work" else "window:1.0")
+    assert desk.model.calls == 2
+
+
+def test_a_crash_after_the_commit_costs_no_second_question(world: World, subject: int) -> None:
+    desk = Desk(world, "yes")
+    desk.faults.point = "journal.after_commit"
+    with pytest.raises(Die):
+        desk.ask()
+    assert desk.ask() == "yes"
+    assert (desk.model.calls, world.counter("asked_again")) == (1, 0)
+
+
+def test_a_reply_lost_before_its_commit_is_asked_for_again_and_counted(world: World, subject: int) -> None:
+    desk = Desk(world, "yes", "yes")
+    desk.faults.point = "journal.after_reply"
+    with pytest.raises(Die):
+        desk.ask()
+    assert desk.ask() == "yes"
+    assert (desk.model.calls, world.counter("asked_again")) == (2, 1)
+    assert desk.replies() == [(1, "yes", 2, None)]
+
+
+def test_a_question_that_never_left_counts_when_it_is_sent_again(world: World, subject: int) -> None:
+    desk = Desk(world, "yes")
+    desk.faults.point = "journal.before_ask"
+    with pytest.raises(Die):
+        desk.ask()
+    assert desk.ask() == "yes"
+    assert (desk.model.calls, world.counter("asked_again")) == (1, 1)
+
+
+def test_a_rejected_reply_is_kept_with_its_reason(world: World, subject: int) -> None:
+    desk = Desk(world, "no", "yes")
+    with pytest.raises(Transient):
+        desk.ask()
+    assert desk.replies() == [(1, "no", 1, "no is not yes")]
+    assert desk.ask() == "yes"
+    assert [r[:2] for r in desk.replies()] == [(1, "no"), (2, "yes")]
+
+
+def test_a_newer_parser_reads_the_kept_replies_first(world: World, subject: int) -> None:
+    desk = Desk(world, "no")
+    with pytest.raises(Transient):
+        desk.ask()
+    assert desk.ask(lambda text: f"read: {text}") == "read: no"
+    assert desk.model.calls == 1
+    assert desk.replies() == [(1, "no", 1, None)]
+
+
+def test_at_most_asks_max_replies_are_paid_for(world: World, subject: int) -> None:
+    desk = Desk(world, "no", "no", "never asked for")
+    with pytest.raises(Transient):
+        desk.ask()
+    for _ in range(3):
+        with pytest.raises(InvalidOutput):
+            desk.ask()
+    assert desk.model.calls == 2
+
+
+def test_a_hand_that_retries_allows_as_many_again(world: World, subject: int) -> None:
+    desk = Desk(world, "no", "no", "no", "yes")
+    for error in (Transient, InvalidOutput):
+        with pytest.raises(error):
+            desk.ask()
+    with pytest.raises(Transient):
+        desk.ask(budget=2)
+    assert desk.ask(budget=2) == "yes"
+    assert desk.model.calls == 4
+
+
+def test_a_failed_call_uses_up_no_ask(world: World, subject: int) -> None:
+    desk = Desk(world, Transient("503"), Transient("503"), Transient("503"), "yes")
+    for _ in range(3):
+        with pytest.raises(Transient):
+            desk.ask()
+    assert desk.ask() == "yes"
+    assert [r[:2] for r in desk.replies()] == [(1, "yes")]
+
+
+def test_fresh_leaves_out_the_replies_up_to_that_ask_and_the_new_one_is_kept(world: World, subject: int) -> None:
+    desk = Desk(world, "yes", "yes")
+    desk.ask()
+    desk.ask(fresh=1)
+    desk.ask(fresh=1)
+    assert desk.model.calls == 2
+    assert [r[:2] for r in desk.replies()] == [(1, "yes"), (2, "yes")]
+
+
+def address(world: World) -> Address:
+    return Address(project=world.project.id, subject=1, work="window:1.0", step="facts", version="facts.1", model="fake:a")
+
+
+def test_the_first_committed_reply_to_a_question_wins(world: World, subject: int) -> None:
+    """Two workers paid: a lease was lost in the middle. Both get the same answer, and the first one is kept."""
+    for _ in range(2):
+        world.write(begin_ask, address(world), 1, b"h", Recipe())
+    texts = [
+        world.write(commit_reply, address(world), 1, RawReply(text=t, tokens_in=1, tokens_out=1, usd=0.1))
+        for t in ("first", "second")
+    ]
+    assert texts == ["first", "first"]
+    assert [k.text for k in world.read(kept_replies, address(world))] == ["first"]
+
+
+def test_a_worker_that_lost_its_lease_may_still_keep_what_it_paid_for(world: World, subject: int) -> None:
+    world.write(begin_ask, address(world), 1, b"h", Recipe())
+    world.tick(10 * HOUR_S)
+    assert world.write(commit_reply, address(world), 1, REPLY) == "yes"
+
+
+def test_an_erase_meanwhile_refuses_the_reply(world: World, subject: int) -> None:
+    """E02: work in flight cannot write back what was erased."""
+    world.write(begin_ask, address(world), 1, b"h", Recipe())
+    world.do("update subjects set epoch = epoch + 1")
+    with pytest.raises(SubjectMoved):
+        world.write(commit_reply, address(world), 1, REPLY)
+    assert world.read(kept_replies, address(world)) == []
+
+
+def test_a_reply_to_a_question_that_was_erased_is_refused(world: World, subject: int) -> None:
+    world.write(begin_ask, address(world), 1, b"h", Recipe())
+    world.do("delete from replies")
+    with pytest.raises(SubjectMoved):
+        world.write(commit_reply, address(world), 1, REPLY)
+
+
+def test_a_model_that_hangs_is_cut_off(world: World, subject: int) -> None:
+    class Hanging(ScriptedModel):
+        async def ask(self, question: Question) -> RawReply:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    desk = Desk(world)
+    desk.journaled.model = Hanging([])
+    quick = Question(step="facts", version="facts.1", system="", user="", schema=None, timeout_s=0.01)
+    with pytest.raises(Transient):
+        desk.ask(question=quick)
+
+
+def test_whether_the_provider_answered_is_told(world: World, subject: int) -> None:
+    desk = Desk(world, "yes", Transient("503"))
+    heard: list[str] = []
+    desk.ask(heard=lambda: heard.append("asked"))
+    desk.ask(heard=lambda: heard.append("kept"))
+    with pytest.raises(Transient):
+        desk.ask(work="window:2.0", heard=lambda: heard.append("failed"))
+    assert heard == ["asked"]
+
+
+# ---- through the pipeline
+
+
+def pipeline(make_world, faults: DieAt) -> World:
+    world = make_world(script=plain_reply, faults=faults)
+    world.add("t", "I live in Lisbon")
+    world.end("t")
+    world.step()
+    return world
+
+
+@pytest.mark.parametrize(("point", "asked_again"), [("journal.after_commit", 0), ("journal.after_reply", 1)])
+def test_a_job_that_died_with_its_reply_is_finished_by_the_next(make_world, point: str, asked_again: int) -> None:
+    faults = DieAt()
+    world = pipeline(make_world, faults)
+    faults.point = point
+    world.live(HOUR_S, every=300)
+
+    assert set(world.states().values()) == {"done"}
+    assert world.model.calls_of("facts") + world.model.calls_of("summary") == 2 + asked_again
+    assert world.counter("asked_again") == asked_again
+
+
+def test_a_spent_budget_waits_for_tomorrow_without_a_call_and_without_an_attempt(make_world) -> None:
+    world = make_world(script=plain_reply)
+    world.set_project(models__daily_tokens_max=1)
+    world.add("t", "I live in Lisbon")
+    world.end("t")
+    world.live(2 * HOUR_S, every=600)
+    assert world.model.calls <= 2
+    asked = world.model.calls
+    world.add("t", "I moved to Porto")
+    world.end("t")
+    world.live(2 * HOUR_S, every=600)
+
+    assert world.model.calls == asked
+    waiting = world.rows("select attempts, error_class, state from jobs where state <> 'done' and uses = 'model'")
+    assert set(waiting) == {(0, OverBudget.code, "waiting")}
+    assert world.rows("select circuit from providers") == [("closed",)]
+    world.live(26 * HOUR_S, every=HOUR_S)
+    assert world.model.calls > asked
