@@ -50,7 +50,11 @@ def settings_of(home: Path, **overrides: object) -> Settings:
 
 
 def _env(value: object) -> str:
-    return {None: "null", True: "true", False: "false"}.get(value, str(value)) if isinstance(value, bool | None) else str(value)
+    return (
+        {None: "null", True: "true", False: "false"}.get(value, str(value))
+        if isinstance(value, bool | None)
+        else str(value)
+    )
 
 
 Connect = Callable[[Path, bool], Any]
@@ -63,7 +67,9 @@ def connect_unsynced(path: Path, read_only: bool) -> Any:
     return raw
 
 
-def open_store(path: Path, clock: VirtualClock, *, faults: Faults | None = None, connect: Connect = connect_unsynced) -> Store:
+def open_store(
+    path: Path, clock: VirtualClock, *, faults: Faults | None = None, connect: Connect = connect_unsynced
+) -> Store:
     """A new store in the caller's thread."""
     store = Store(path, clock=clock, threads=False, faults=faults, connect=connect)
     store.open()
@@ -76,8 +82,10 @@ def plain_reply(question: Question) -> dict[str, Any]:
         case "facts":
             return {"facts": []}
         case "conflicts":
-            return {"verdicts": [{"pair": n, "verdict": "new"} for n in range(1, 21) if f'"pair": {n}' in question.user] or
-                    [{"pair": 1, "verdict": "new"}]}  # fmt: skip
+            return {
+                "verdicts": [{"pair": n, "verdict": "new"} for n in range(1, 21) if f'"pair": {n}' in question.user]
+                or [{"pair": 1, "verdict": "new"}]
+            }
         case _:
             return {"summary": "They talked.", "learnings": []}
 
@@ -86,9 +94,17 @@ class World:
     """One project, its clock, a model or none, and as many workers as are asked for."""
 
     def __init__(
-        self, store: Store, home: Path, clock: VirtualClock, *, script: Script | None = None, faults: Faults | None = None,
-        project: str = "default", project_settings: Mapping[str, Any] | None = None, **overrides: object,
-    ) -> None:  # fmt: skip
+        self,
+        store: Store,
+        home: Path,
+        clock: VirtualClock,
+        *,
+        script: Script | None = None,
+        faults: Faults | None = None,
+        project: str = "default",
+        project_settings: Mapping[str, Any] | None = None,
+        **overrides: object,
+    ) -> None:
         self.store = store
         self.clock = clock
         self.faults = faults or NoFaults()
@@ -113,17 +129,29 @@ class World:
     # ---- saying things
 
     def add(
-        self, thread: str, *texts: str, subject: str | None = "ana", key: str | None = None, role: str = "user",
-        tokens: int | None = None, evidence: bool = True,
-    ) -> list[Appended]:  # fmt: skip
+        self,
+        thread: str,
+        *texts: str,
+        subject: str | None = "ana",
+        key: str | None = None,
+        role: str = "user",
+        tokens: int | None = None,
+        evidence: bool = True,
+    ) -> list[Appended]:
         """Append one batch; what became of each message."""
         batch = self.batch(thread, *texts, subject=subject, key=key, role=role, tokens=tokens, evidence=evidence)
         return self.run(self.store.write_item(append_events, batch))
 
     def batch(
-        self, thread: str, *texts: str, subject: str | None = "ana", key: str | None = None, role: str = "user",
-        tokens: int | None = None, evidence: bool = True,
-    ) -> Append:  # fmt: skip
+        self,
+        thread: str,
+        *texts: str,
+        subject: str | None = "ana",
+        key: str | None = None,
+        role: str = "user",
+        tokens: int | None = None,
+        evidence: bool = True,
+    ) -> Append:
         given = [Given(role=role, content=text, tokens=tokens, evidence=evidence) for text in texts]
         messages = check_messages(given, thread=thread, key=key, secret=self.project.secret, now_us=self.clock.now_us())
         return Append(project=self.project.id, thread=thread, subject=subject, messages=messages, base=self.settings)
@@ -151,19 +179,39 @@ class World:
         self.clock.advance(seconds)
 
     def runner(
-        self, name: str = "w1", *, kinds: Mapping[str, JobKind[Any]] | None = None, pools: Mapping[Uses, str | None] | None = None,
+        self,
+        name: str = "w1",
+        *,
+        kinds: Mapping[str, JobKind[Any]] | None = None,
+        pools: Mapping[Uses, str | None] | None = None,
         tasks: list[PeriodicTask] | None = None,
-    ) -> Runner:  # fmt: skip
+    ) -> Runner:
         """The worker of this name, made at its first mention."""
         if name not in self._runners:
-            journaled = None if self.model is None else JournaledModel(
-                self.model, StoreJournal(self.store, self.settings), self.faults, asks_max=self.settings.models.asks_max)  # fmt: skip
+            journaled = (
+                None
+                if self.model is None
+                else JournaledModel(
+                    self.model,
+                    StoreJournal(self.store, self.settings),
+                    self.faults,
+                    asks_max=self.settings.models.asks_max,
+                )
+            )
             known: dict[Uses, str | None] = {"model": None if self.model is None else self.model.pool}
             self._runners[name] = Runner(
-                self.store, KINDS if kinds is None else kinds, self.settings, Tools(model=journaled, words=None, embedder=None),
-                owner=name, clock=self.clock, faults=self.faults, pools=known if pools is None else pools,
-                maintenance=Maintenance(self.store, periodic_tasks(self.settings) if tasks is None else tasks, self.clock),
-            )  # fmt: skip
+                self.store,
+                KINDS if kinds is None else kinds,
+                self.settings,
+                Tools(model=journaled, words=None, embedder=None),
+                owner=name,
+                clock=self.clock,
+                faults=self.faults,
+                pools=known if pools is None else pools,
+                maintenance=Maintenance(
+                    self.store, periodic_tasks(self.settings) if tasks is None else tasks, self.clock
+                ),
+            )
         return self._runners[name]
 
     def runners(self, count: int, **kw: Any) -> list[Runner]:
@@ -184,7 +232,7 @@ class World:
 
     def maintain(self, name: str = "w1") -> int:
         """One round of the backstops; rows repaired."""
-        return self.run(self.runner(name)._maintenance.step())  # noqa: SLF001
+        return self.run(self.runner(name)._maintenance.step())
 
     def run_until_idle(self, *names: str) -> int:
         """Work what is due now, without moving the clock; jobs run."""
@@ -215,35 +263,66 @@ class World:
 
         return self.write(make)
 
-    def wish(self, key: str, *, due_in: float = 0.0, lane: int | None = None, kind: str = "work", **kw: Any) -> Schedule:
+    def wish(
+        self, key: str, *, due_in: float = 0.0, lane: int | None = None, kind: str = "work", **kw: Any
+    ) -> Schedule:
         return Schedule(
-            kind=kind, key=key, project=self.project.id, lane=self.lane() if lane is None else lane,
-            due_at_us=self.clock.now_us() + int(due_in * US), **kw,
-        )  # fmt: skip
+            kind=kind,
+            key=key,
+            project=self.project.id,
+            lane=self.lane() if lane is None else lane,
+            due_at_us=self.clock.now_us() + int(due_in * US),
+            **kw,
+        )
 
-    def schedule(self, key: str, *, due_in: float = 0.0, lane: int | None = None, kind: str = "work", **kw: Any) -> None:
+    def schedule(
+        self, key: str, *, due_in: float = 0.0, lane: int | None = None, kind: str = "work", **kw: Any
+    ) -> None:
         self.write(schedule, [self.wish(key, due_in=due_in, lane=lane, kind=kind, **kw)])
 
     def promote(self, limit: int = 10_000) -> int:
         return self.write(promote_due, limit)[0]
 
     def claim(
-        self, owner: str = "w1", *, free: int = 1, slots: int = 4, lease_s: float = 600.0, uses: dict[Uses, int] | None = None,
-        idle: bool = True, estimates_s: dict[str, float] | None = None,
-    ) -> list[Lease]:  # fmt: skip
+        self,
+        owner: str = "w1",
+        *,
+        free: int = 1,
+        slots: int = 4,
+        lease_s: float = 600.0,
+        uses: dict[Uses, int] | None = None,
+        idle: bool = True,
+        estimates_s: dict[str, float] | None = None,
+    ) -> list[Lease]:
         """Promote what is due, then claim."""
         return self.claimed(
-            owner, free=free, slots=slots, lease_s=lease_s, uses=uses, idle=idle, estimates_s=estimates_s).leases  # fmt: skip
+            owner, free=free, slots=slots, lease_s=lease_s, uses=uses, idle=idle, estimates_s=estimates_s
+        ).leases
 
     def claimed(
-        self, owner: str = "w1", *, free: int = 1, slots: int = 4, lease_s: float = 600.0, uses: dict[Uses, int] | None = None,
-        idle: bool = True, estimates_s: dict[str, float] | None = None,
-    ) -> Claimed:  # fmt: skip
+        self,
+        owner: str = "w1",
+        *,
+        free: int = 1,
+        slots: int = 4,
+        lease_s: float = 600.0,
+        uses: dict[Uses, int] | None = None,
+        idle: bool = True,
+        estimates_s: dict[str, float] | None = None,
+    ) -> Claimed:
         self.promote()
-        return self.write(claim, ClaimRequest(
-            owner=owner, free=free, slots=slots, lease_s=lease_s, uses=EVERYTHING if uses is None else uses, idle=idle,
-            estimates_s=estimates_s or {},
-        ))  # fmt: skip
+        return self.write(
+            claim,
+            ClaimRequest(
+                owner=owner,
+                free=free,
+                slots=slots,
+                lease_s=lease_s,
+                uses=EVERYTHING if uses is None else uses,
+                idle=idle,
+                estimates_s=estimates_s or {},
+            ),
+        )
 
     def finish(self, lease: Lease, outcome: Outcome, ran_s: float = 0.1) -> str:
         return self.write(finish, lease, outcome, ran_s)
@@ -286,7 +365,9 @@ class World:
         """(start_seq, end_seq) of a thread's windows, or of all, oldest first."""
         if thread is None:
             return self.rows("select start_seq, end_seq from windows order by stream_id, start_seq")
-        return self.rows("select start_seq, end_seq from windows where stream_id = ? order by start_seq", self.stream(thread))
+        return self.rows(
+            "select start_seq, end_seq from windows where stream_id = ? order by start_seq", self.stream(thread)
+        )
 
     def stream(self, thread: str) -> int:
         return self.read(get_thread, self.project.id, thread).id
@@ -299,13 +380,16 @@ class World:
 
 
 async def _noop(args: Any, ctx: JobContext) -> Finished:
-    return await ctx.finish(lambda conn: None)
+    return await ctx.finish(lambda _conn: None)
 
 
 def kind_of(
-    run: Callable[[Any, JobContext], Coroutine[Any, Any, Outcome | Finished]] = _noop, *, name: str = "work", attempts_max: int = 4,
+    run: Callable[[Any, JobContext], Coroutine[Any, Any, Outcome | Finished]] = _noop,
+    *,
+    name: str = "work",
+    attempts_max: int = 4,
     timeout_s: float = 60.0,
-) -> dict[str, JobKind[Any]]:  # fmt: skip
+) -> dict[str, JobKind[Any]]:
     """One kind of job around a function."""
     policy = JobPolicy(attempts_max=attempts_max, timeout_s=timeout_s, estimate_s=0.1)
     return {name: JobKind(name=name, policy=policy, read_args=lambda args: args, run=run)}

@@ -27,7 +27,7 @@ from everkept.ports.models import LanguageModel
 from everkept.recall.rank import Weights
 from everkept.recall.search import Searcher
 from everkept.store.journal import StoreJournal
-from everkept.store.projects import ProjectRow, ensure_project, find_key, find_project, list_projects
+from everkept.store.projects import ensure_project, find_key, find_project, list_projects
 from everkept.store.store import Store
 from everkept.work.maintenance import Maintenance
 from everkept.work.runner import Runner
@@ -43,7 +43,6 @@ class Application:
     def __init__(self, parts: Parts, worker: Worker | None) -> None:
         self.parts = parts
         self.worker = worker
-        self._projects: dict[str, ProjectRow] = {}
         self._closed = False
 
     @property
@@ -51,9 +50,7 @@ class Application:
         return self.parts.settings
 
     async def service(self, project: str = DEFAULT_PROJECT) -> LocalService:
-        row = self._projects.get(project)
-        if row is None:
-            row = await self.parts.store.read(find_project, project)
+        row = await self.parts.store.glance(find_project, project)
         if row is None:
             known = [p.name for p in await self.parts.store.read(list_projects)]
             raise NotFound(f"there is no project {project!r}; there are: {', '.join(known)}", project=project, known=known)
@@ -63,7 +60,7 @@ class Application:
         admin = self.settings.secrets.admin_key
         if admin is not None and secrets.compare_digest(admin.encode(), token.encode()):
             return DEFAULT_PROJECT
-        return await self.parts.store.read(find_key, token_hash(token))
+        return await self.parts.store.glance(find_key, token_hash(token))
 
     async def ready(self) -> dict[str, str]:
         faults: dict[str, str] = {}

@@ -208,9 +208,8 @@ class Recall:
     facts_max: int = _number(8, 0, 100, "Facts in a context.", overridable=True)
     confidence_floor: float = _number(0.5, 0, 1, "Confidence under which a fact is held back.", overridable=True)
     entity_cosine: float = _number(0.88, 0, 1, "From here on two names mean the same entity.", overridable=True)
-    duplicate_cosine: float = _number(0.95, 0, 1, "From here on two facts say the same.", overridable=True)
     contradiction_low: float = _number(
-        0.80, 0, 1, "From here up to `recall.duplicate_cosine` two facts may contradict each other.", overridable=True
+        0.80, 0, 1, "From here on two facts with other predicates may contradict each other; a judge reads both.", overridable=True
     )
     candidates_lexical: int = _number(150, 1, 10_000, "Candidates by lexical score.", overridable=True)
     candidates_dense: int = _number(40, 0, 10_000, "Candidates by vector.", overridable=True)
@@ -234,6 +233,7 @@ class Recall:
     weight_ends_q: float = _weight(-0.7, "being a question")
     weight_capitals: float = _weight(0.3, "each capitalised word, three at most")
     weight_bigram: float = _weight(0.3, "each pair of words that is adjacent in the question too")
+    weight_fact: float = _weight(0.8, "being a fact: a tie-break")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -408,7 +408,7 @@ MARKERS = frozenset({"EVERKEPT_LAUNCH"})
 _ORDER = (
     ("work.heartbeat_s", "work.lease_s"),
     ("work.backoff_first_s", "work.backoff_max_s"),
-    ("recall.contradiction_low", "recall.duplicate_cosine"),
+    ("window.sibling_pull_s", "window.wait_max_s"),
 )
 """Pairs of which the first must be smaller than, or as large as, the second."""
 

@@ -1,6 +1,6 @@
 """Made-up talk of any length, the same in every run: words of our own recall sets by their frequency, and a long tail.
 
-The tail keeps document frequencies lifelike: every twentieth word is a rare one, as names and numbers are.
+The tail keeps document frequencies lifelike: every fiftieth word is a rare one, as names and numbers are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 SETS = Path(__file__).parent.parent / "data" / "recall"
 _ENGLISH = ("agent_coding.json", "support_chat.json")
 _SYLLABLES = "ba do fen gur hal ji kor lum mer nis pol qua ras tev vor wim xan yel zot bri".split()
-_TAIL_SHARE = 0.05
+_TAIL_SHARE = 0.02
 
 
 @cache

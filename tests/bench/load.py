@@ -34,9 +34,7 @@ class _Client:
         if request is None:
             return False
         self.sent_at = time.perf_counter()
-        self.sock.setblocking(True)  # a request fits the socket's buffer but for large batches
         self.sock.sendall(request)
-        self.sock.setblocking(False)
         return True
 
     def complete(self) -> bytes | None:

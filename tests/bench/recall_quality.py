@@ -150,7 +150,6 @@ def index(conn: Connection, talks: Iterable[Talk], words: WordllamaVectors) -> d
             for place, ((name, speaker, text), id_) in enumerate(zip(turns, ids, strict=True)):
                 passage_of[subject, name] = id_
                 texts.append((id_, text, [t for _, _, t in turns[max(0, place - 2) : place]], speaker))
-            store.add_following(conn, ids)
     corpus = store.corpus_size(conn)
     frequencies = dict(conn.raw.execute("select term, doc from passage_terms"))
     names = names_of(s for *_, s in texts)

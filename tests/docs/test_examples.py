@@ -32,7 +32,11 @@ def run(code: str | Path, home: Path, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(("page", "given"), [("README.md", GIVEN), ("docs/chat.md", ""), ("docs/recall.md", "")])
+@pytest.mark.parametrize(
+    ("page", "given"),
+    [("README.md", GIVEN), ("docs/chat.md", ""), ("docs/recall.md", "")],
+    ids=lambda word: word if word.endswith(".md") else "",
+)
 def test_python_of_a_page_runs_from_top_to_bottom(page: str, given: str, tmp_path: Path) -> None:
     blocks = BLOCK.findall((ROOT / page).read_text("utf-8"))
     assert blocks

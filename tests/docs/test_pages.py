@@ -12,8 +12,8 @@ import pytest
 from scripts import generate_docs
 
 import everkept
-from everkept.doors.cli.commands import build_app
 from everkept.domain.jobs import TRANSITIONS
+from everkept.doors.cli.commands import build_app
 from everkept.models.language import VENDORS
 from everkept.recall.rank import Weights
 

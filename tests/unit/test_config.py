@@ -42,7 +42,7 @@ def write_toml(home: Path, text: str) -> Path:
         ("models.asks_max", 2), ("models.embedding_batch_max", 100),
         ("models.daily_tokens_max", None), ("models.daily_usd_max", None),
         ("recall.facts_max", 8), ("recall.confidence_floor", 0.5), ("recall.entity_cosine", 0.88),
-        ("recall.duplicate_cosine", 0.95), ("recall.contradiction_low", 0.80),
+        ("recall.contradiction_low", 0.80),
         ("recall.candidates_lexical", 150), ("recall.candidates_dense", 40),
         ("server.bind", "127.0.0.1:7411"), ("store.changes_retention_s", 30 * 86_400),
         ("status.due_work_s", 300), ("status.episode_failures_max", 0), ("status.fact_failures_max", 0),
@@ -256,8 +256,8 @@ def test_override_may_be_nested_and_comes_back_flat() -> None:
 
 
 def test_override_keeps_pairs_in_order(tmp_path: Path) -> None:
-    with pytest.raises(ConfigInvalid, match=r"recall.contradiction_low \(0.8\).*recall.duplicate_cosine \(0.5\)"):
-        load({}, tmp_path).with_overrides({"recall.duplicate_cosine": 0.5})
+    with pytest.raises(ConfigInvalid, match=r"window.sibling_pull_s \(300\).*window.wait_max_s \(100\)"):
+        load({}, tmp_path).with_overrides({"window.wait_max_s": 100})
 
 
 def test_unknown_key_is_refused_by_get(tmp_path: Path) -> None:

@@ -327,15 +327,15 @@ def withheld(fact: FactRow, at: Moment) -> str | None:
     """Why a fact is not shown at that moment; None where it is."""
     reason = held_back(
         Validity(
-            id=fact.id, confidence=fact.confidence, valid_from_us=fact.valid_from, valid_until_us=fact.valid_until,
-            closed_at_us=fact.closed_at, closed_known_at_us=fact.closed_known_at, recorded_at_us=fact.recorded_at,
+            id=fact.id, confidence=fact.confidence, valid_from_us=fact.valid_from,
+            # What says that something ended stays true after that end.
+            valid_until_us=None if fact.closes else fact.valid_until, closed_at_us=None if fact.closes else fact.closed_at,
+            closed_known_at_us=fact.closed_known_at, recorded_at_us=fact.recorded_at,
             retired_at_us=fact.retired_at,
         ), at,
     )  # fmt: skip
     if reason is not None:
         return str(reason)
-    if fact.closes:
-        return "no_longer_valid"  # it says that something ended; the statement it ended carries the date
     if fact.duplicate_of is not None:
         return "retired"
     return None

@@ -10,11 +10,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from everkept.derive.tools import Tools
 from everkept.domain.ids import ProjectId
 from everkept.domain.jobs import Done, JobPolicy, Outcome, Snooze
 from everkept.domain.text import stem
+from everkept.errors import InvalidOutput, Transient
 from everkept.models.pooling import Pooling, content_words, int8_bytes, names_of
 from everkept.ports.embedder import Embedder, WordVectors
 from everkept.store.connection import Connection
@@ -78,13 +80,23 @@ async def _neural(
     batch = ctx.settings.models.embedding_batch_max
     for at in range(0, len(missing), batch):
         some = missing[at : at + batch]
-        async with asyncio.timeout(ctx.settings.models.embedding_timeout_s):
-            vectors = await embedder.embed_passages(some)
+        vectors = await _embed(embedder, some, ctx.settings.models.embedding_timeout_s)
         ctx.heard()
         new = {hashes[text]: vector.astype(np.float32).tobytes() for text, vector in zip(some, vectors, strict=True)}
         await ctx.store.write(keep_embeddings, project, embedder.name, embedder.dim, new, erasure)
         known |= new
     return [NewVectors(id_, _packed(known, hashes, own[id_]), _packed(known, hashes, around[id_])) for id_ in own]
+
+
+async def _embed(embedder: Embedder, texts: Sequence[str], timeout_s: float) -> npt.NDArray[np.float32]:
+    """One call. No text is to blame for an answer that is no vectors: it is the provider's failure, and is waited out."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await embedder.embed_passages(texts)
+    except TimeoutError as error:
+        raise Transient(f"the embedder did not answer within {timeout_s:g} s") from error
+    except InvalidOutput as error:
+        raise Transient(f"the embedder's answer cannot be used: {error}") from error
 
 
 def _packed(known: Mapping[str, bytes], hashes: Mapping[str, str], text: str) -> bytes:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from everkept.derive.offline.extract import extract_offline
+from everkept.derive.resolve import near_statements, resolve_objects
 from everkept.derive.tools import SliceArgs, Tools, WindowTurns, analyse_fact, read_slice
 from everkept.domain.facts import Checked, FactDraft, check_drafts
 from everkept.domain.jobs import Discard, JobPolicy, Outcome
@@ -24,6 +25,8 @@ from everkept.store.facts import FactRow, FactsOf, NewFact, known_entities, live
 from everkept.work.job import Finished, JobContext, JobKind
 
 ENTITIES_MAX = 40
+NEAR_MAX = 60
+"""Known facts that new ones are compared with; the first few of them are shown to the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +34,8 @@ class _Read:
     found: WindowTurns
     revision: int
     facts: Sequence[FactRow]
-    entities: Sequence[str]
+    entities: Sequence[tuple[str, str]]
+    """(name, type)"""
 
 
 async def run(args: SliceArgs, ctx: JobContext) -> Outcome | Finished:
@@ -39,10 +43,24 @@ async def run(args: SliceArgs, ctx: JobContext) -> Outcome | Finished:
     if read is None:
         return Discard("the window was erased or is skipped")
     reply = await _extract(args, read, ctx)
-    checked = check_drafts(read.found.turns, reply.drafts)
+    checked = check_drafts(read.found.turns, _resolved(reply, read, ctx))
     window = read.found.window
     of = FactsOf(project=window.project, subject=window.subject, window=window.id, slice=args.slice, revision=read.revision)
-    return await ctx.finish(write_facts, of, new_facts(read.found, checked.accepted), _rejections(reply, checked))
+    near = _near(checked, read, ctx)
+    return await ctx.finish(write_facts, of, new_facts(read.found, checked.accepted), _rejections(reply, checked), near)
+
+
+def _resolved(reply: FactsReply, read: _Read, ctx: JobContext) -> Sequence[FactDraft]:
+    words = ctx.tools.words
+    return reply.drafts if words is None else resolve_objects(reply.drafts, read.entities, words, ctx.settings.recall.entity_cosine)
+
+
+def _near(checked: Checked, read: _Read, ctx: JobContext) -> list[tuple[int, int]]:
+    """Pairs for the judge; without a model there is none who could tell."""
+    words = ctx.tools.words
+    if words is None or ctx.tools.model is None:
+        return []
+    return near_statements(checked.accepted, read.facts, words, ctx.settings.recall.contradiction_low)
 
 
 def _read(conn: Connection, args: SliceArgs, tokens_max: int, facts_max: int) -> _Read | None:
@@ -51,8 +69,8 @@ def _read(conn: Connection, args: SliceArgs, tokens_max: int, facts_max: int) ->
         return None
     subject = found.window.subject
     return _Read(
-        found=found, revision=subject_revision(conn, subject), facts=live_facts(conn, subject, facts_max),
-        entities=[name for name, _ in known_entities(conn, subject, ENTITIES_MAX)],
+        found=found, revision=subject_revision(conn, subject), facts=live_facts(conn, subject, max(facts_max, NEAR_MAX)),
+        entities=known_entities(conn, subject, ENTITIES_MAX),
     )  # fmt: skip
 
 
@@ -66,15 +84,15 @@ async def _extract(args: SliceArgs, read: _Read, ctx: JobContext) -> FactsReply:
             partial(extract_offline, found.turns, subject=found.window.subject_name, known_names=found.names)
         )
         return FactsReply(drafts=tuple(drafts), rejected=())
-    known = [KnownFact(entity=f.entity, predicate=f.predicate, object=f.object) for f in read.facts]
+    known = [KnownFact(entity=f.entity, predicate=f.predicate, object=f.object) for f in read.facts[: ctx.settings.recall.facts_max]]
     question = build_facts_question(
-        found.turns, known, read.entities, known_names=found.names, timeout_s=ctx.settings.models.structured_timeout_s
+        found.turns, known, [name for name, _ in read.entities], known_names=found.names, timeout_s=ctx.settings.models.structured_timeout_s
     )
     return await tools.model.ask(
         question, parse_facts, project=found.window.project, subject=found.window.subject, work=f"window:{args.window}.{args.slice}",
         epoch=found.epoch, budget=ctx.lease.budget, fresh=args.fresh, heard=ctx.heard,
         recipe=Recipe(shown={
-            "stream": found.window.stream, "first": found.turns[0].seq, "last": found.turns[-1].seq, "facts": [f.id for f in read.facts],
+            "stream": found.window.stream, "first": found.turns[0].seq, "last": found.turns[-1].seq, "facts": [f.id for f in read.facts[: ctx.settings.recall.facts_max]],
         }),
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from enum import IntFlag
+from functools import lru_cache
 from typing import Final, TypeVar
 
 import numpy as np
@@ -72,10 +73,25 @@ def analyse(
     """Analyse one turn, fact or summary. `zone_min` is the sender's offset from UTC in minutes, where it is known."""
     return Analysed(
         own=" ".join(analyser.terms(text)),
-        speaker=" ".join(analyser.terms(speaker)) if speaker else "",
-        said="" if occurred_at_us is None else " ".join(analyser.terms(date_text(occurred_at_us, zone_min))),
+        speaker=_speaker_terms(speaker) if speaker else "",
+        said="" if occurred_at_us is None else _day_terms(_day_of(occurred_at_us, zone_min)),
         traits=traits_of(text),
     )
+
+
+@lru_cache(maxsize=4096)
+def _speaker_terms(speaker: str) -> str:
+    return " ".join(analyser.terms(speaker))
+
+
+def _day_of(occurred_at_us: int, zone_min: int | None) -> int:
+    """Days since 1970 on the sender's calendar."""
+    return (occurred_at_us // 60_000_000 + (zone_min or 0)) // 1440
+
+
+@lru_cache(maxsize=4096)
+def _day_terms(day: int) -> str:
+    return " ".join(analyser.terms(date_text(day * 86_400_000_000)))
 
 
 def date_text(occurred_at_us: int, zone_min: int | None = None) -> str:

@@ -55,8 +55,8 @@ ONE_AT_A_TIME = ("lives in", "is named", "is married to", "is together with", "h
                  "follows the diet", "has address", "relationship status", "prefers to be called", "works at")  # fmt: skip
 MANY_AT_A_TIME = (
     "likes", "dislikes", "allergic to", "owns", "speaks", "studies", "plays", "plans to", "wants", "has pet",
-    "has child", "has sibling", "has friend", "visited", "asks to", "asks to always", "asks to never", "eats", "drinks",
-    "practises", "is a member of",
+    "has child", "has sibling", "has friend", "visited", "asks to", "asks to always",
+    "asks to never", "eats", "drinks", "practises", "is a member of",
 )  # fmt: skip
 _FAVOURITE = re.compile(r"\b(?:favou?rite|preferid[oa]|favorit[oa]|lieblings\w+)\b|好きな")
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from everkept.domain.predicates import is_single_valued, normalise_name, normalise_predicate
+from everkept.domain.text import stem
 
 Verdict = Literal["old", "new", "both", "open"]
 Pair = tuple[int, int]
@@ -321,11 +322,11 @@ def _end_matching(entry: _Entry, slot: _Slot) -> None:
 
 
 def _names(said: str, object: str) -> bool:
-    """Whether the object of a closure can mean `object`: "car" for "red car", or a word for whatever is open."""
+    """Whether the object of a closure can mean `object`: "car" for "red car", "hike" for "go hiking", "job" for any."""
     if said in ANYTHING:
         return True
     if said.isascii():
-        return set(said.split()) <= set(object.split())
+        return {stem(word) for word in said.split()} <= {stem(word) for word in object.split()}
     return said in object or object in said
 
 

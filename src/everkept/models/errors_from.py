@@ -47,6 +47,9 @@ def _http_error(error: lib.ModelHTTPError, text: str) -> ModelError:
         return ProviderDown(text, **details)
     if status == 403:
         return Refused(text, **details) if _is_refusal(error, said) else ProviderDown(text, **details)
+    # Wrong for every question alike, and mended in the settings: a bad key (Google says 400), model or base URL.
+    if isinstance(error, lib.ModelAuthenticationError | lib.ModelNotFoundError) or status == 404:
+        return ProviderDown(text, **details)
     wait_s = retry_after_s(error)
     if status == 429 or (wait_s is not None and status in (503, 529)):
         return RateLimited(text, retry_after_s=wait_s, **details)
@@ -54,8 +57,6 @@ def _http_error(error: lib.ModelHTTPError, text: str) -> ModelError:
         return Transient(text, **details)
     if _is_refusal(error, said):
         return Refused(text, **details)
-    if isinstance(error, lib.ModelNotFoundError) and error.provider_error_code == "model_not_found":
-        return ProviderDown(text, **details)  # wrong for every question alike, and mended in the settings
     return Permanent(text, **details)
 
 

@@ -61,6 +61,8 @@ class Weights:
     ends_q: float = -0.7
     capitals: float = 0.3
     bigram: float = 0.3
+    fact: float = 0.8
+    """A tie-break, set by hand: what was said for certain goes before the talk it was said in."""
 
     def of(self, *, static: bool, neural: bool) -> dict[str, float]:
         """Feature → weight, for the vectors that there are."""
@@ -80,7 +82,7 @@ class Weights:
             "opener": self.opener,
             "prev_q": self.prev_q,
             "ends_q": self.ends_q,
-            "capitals": self.capitals,
+            "capitals": self.capitals, "fact": self.fact,
             "bigram": self.bigram,
         }
 
@@ -88,6 +90,12 @@ class Weights:
 @lru_cache(maxsize=4096)
 def _set_of(terms: str) -> frozenset[str]:
     return frozenset(terms.split())
+
+
+NOT_HUMAN: Final = frozenset({"assistant", "system", "tool", "agent", "bot", "ai"})
+FIRST_PERSON: Final = frozenset(
+    "i me my mine myself ich mich mir mein meine meinem meinen meiner meines eu mim meu minha meus minhas yo mi mis je moi mon ma".split()
+)
 
 
 class Words:
@@ -143,26 +151,37 @@ def features_of(question: Question, window: Window, frequencies: Frequencies) ->
     """Every feature that needs no vectors: name → shape (size,)."""
     bm = _bm(question, window, frequencies)
     hits = window.hits[: window.size]
-    turns = np.array([h.kind == "turn" for h in hits], np.float32)
+    turns = np.array([h.kind == "turn" for h in hits], np.bool_)
     traits = np.array([h.traits for h in window.hits] + [0], np.int64)
     own_traits = traits[: window.size]
     asks = ((traits & Traits.ASKS) > 0).astype(np.float32)
     temporal = ((own_traits & Traits.TEMPORAL) > 0).astype(np.float32)
     speaker, first_named = _by_speaker(question, hits, people_of(hits))
+    habits = {
+        "opener": np.array([h.seq is not None and h.seq == h.sitting for h in hits], np.float32),
+        "prev_q": asks[window.near[-1]],
+        "ends_q": asks[: window.size],
+        "capitals": capitals_of(own_traits).astype(np.float32),
+    }
     return {
         "bm": bm,
         "session_max": _session_max(bm, hits),
-        "speaker": speaker * turns,
-        "first_named": first_named * turns,
+        "speaker": speaker,
+        "first_named": first_named,
         "when_temporal": temporal if question.asks_when else np.zeros_like(temporal),
         "temporal": temporal,
         "month": _month(question, hits),
-        "opener": np.array([h.seq is not None and h.seq == h.sitting for h in hits], np.float32) * turns,
-        "prev_q": asks[window.near[-1]] * turns,
-        "ends_q": asks[: window.size] * turns,
-        "capitals": capitals_of(own_traits).astype(np.float32) * turns,
+        **{name: _even(values, turns) for name, values in habits.items()},
         "bigram": _bigrams(question, window),
+        "fact": np.array([h.kind == "fact" for h in hits], np.float32),
     }
+
+
+def _even(values: Array, turns: npt.NDArray[np.bool_]) -> Array:
+    """A habit of turns; what is no turn has none, and is neither favoured nor held back: it gets what turns have on average."""
+    if turns.all() or not turns.any():
+        return values * turns
+    return np.where(turns, values, values[turns].mean()).astype(np.float32)
 
 
 def score(features: Mapping[str, Array], weights: Mapping[str, float]) -> Array:
@@ -228,10 +247,16 @@ def _session_max(bm: Array, hits: Sequence[Hit]) -> Array:
 
 
 def _by_speaker(question: Question, hits: Sequence[Hit], people: Sequence[str]) -> tuple[Array, Array]:
-    """±.5 for the one participant whom the question names; where it names several, for the one named first."""
+    """±.5 for the one participant whom the question names; where it names several, for the one named first.
+
+    "I" names the asker, where there is one human among the participants. Of facts, the speaker is whom they are about.
+    """
     nothing = np.zeros(len(hits), np.float32)
     place = {p: _named_at(question.words, p) for p in people}
     named = sorted((at, p) for p, at in place.items() if at is not None)
+    humans = [p for p in people if p.casefold() not in NOT_HUMAN]
+    if not named and len(humans) == 1 and FIRST_PERSON & set(question.words):
+        named = [(0, humans[0])]
     if not named or len(people) < 2:
         return nothing, nothing
     _, first = named[0]

@@ -170,7 +170,7 @@ union select fact_id from fact_events where stream_id = :stream and seq = :seq o
     "subject": text("select id from facts where subject_id = :subject order by id limit :limit"),
 }
 _FACT_TEXTS = text("""
-select f.id, f.subject_id, f.entity_id, f.predicate_norm, f.text, p.speaker from facts f
+select f.id, f.subject_id, f.entity_id, f.predicate_norm, f.text, p.speaker, f.object_entity_id from facts f
 left join passages p on p.kind = 'fact' and p.ref_id = f.id where f.id in (select value from json_each(:ids))""")
 _DELETE_VERDICTS = text("""
 delete from verdicts where earlier_fact in (select value from json_each(:ids))
@@ -179,7 +179,8 @@ _DELETE_EVIDENCE = text("delete from fact_events where fact_id in (select value 
 _DELETE_FACTS = text("delete from facts where id in (select value from json_each(:ids))")
 _UNUSED = text("""
 select id from entities e where id in (select value from json_each(:ids))
-  and not exists (select 1 from facts f where f.entity_id = e.id)""")
+  and not exists (select 1 from facts f where f.entity_id = e.id)
+  and not exists (select 1 from facts f where f.object_entity_id = e.id)""")
 _DELETE_ALIASES = text("delete from entity_aliases where entity_id in (select value from json_each(:ids))")
 _DELETE_ENTITIES = text("delete from entities where id in (select value from json_each(:ids))")
 RAISE_EPOCH = text("update subjects set epoch = epoch + 1, revision = revision + 1 where id = :subject")
@@ -204,7 +205,7 @@ def _destroy_facts(conn: Connection, piece: Piece, ids: Sequence[int]) -> Counts
     passages = delete_passages(conn, ProjectId(piece.project), find_passages_of(conn, "fact", ids))
     for statement in (_DELETE_VERDICTS, _DELETE_EVIDENCE, _DELETE_FACTS):
         conn.run(statement, {"ids": _ids(ids)})
-    entities = _destroy_unused(conn, {r[2] for r in rows})
+    entities = _destroy_unused(conn, {e for r in rows for e in (r[2], r[6]) if e is not None})
     for subject in sorted({r[1] for r in rows}):
         conn.run(RAISE_EPOCH, {"subject": subject})
         if piece.kind != "subject":

@@ -11,11 +11,11 @@ from typing import Any
 from sqlalchemy import text
 
 from everkept.domain.facts import FactDraft
-from everkept.domain.ids import ProjectId, SubjectId, row_id
+from everkept.domain.ids import ProjectId, StreamId, SubjectId, row_id
 from everkept.domain.jobs import Schedule
 from everkept.domain.passage import Analysed
 from everkept.domain.predicates import normalise_name, normalise_predicate
-from everkept.domain.timeline import FactState, Pair, TimelineFact, Verdict, find_conflicts, settle
+from everkept.domain.timeline import FactState, Pair, TimelineFact, Verdict, find_conflicts, pair_of, settle
 from everkept.errors import NotFound, SubjectMoved
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
@@ -56,15 +56,17 @@ class FactsOf:
 _ALIAS = text("select entity_id from entity_aliases where subject_id = :subject and norm = :norm")
 _ENTITY = text("""
 insert into entities(project_id, subject_id, name, norm, type, created_at)
-values(:project, :subject, :name, :norm, :type, :now) on conflict(subject_id, norm) do update set norm = excluded.norm
+values(:project, :subject, :name, :norm, :type, :now) on conflict(subject_id, norm) do update set
+  type = case when entities.type = 'other' then excluded.type else entities.type end
 returning id""")
+_TYPE = text("update entities set type = :type where id = :id and type = 'other' and :type <> 'other'")
 _ADD_ALIAS = text("""
 insert into entity_aliases(subject_id, norm, entity_id, name) values(:subject, :norm, :entity, :name) on conflict do nothing""")
 _KNOWN_ENTITIES = text("""
 select e.name, e.type, count(f.id) from entities e left join facts f on f.entity_id = e.id
 where e.subject_id = :subject group by e.id order by 3 desc, e.id limit :limit""")
 _LIST_ENTITIES = text("""
-select e.id, e.name, e.type, (select count(*) from facts f where f.entity_id = e.id),
+select e.id, e.name, e.type, (select count(*) from facts f where f.entity_id = e.id or f.object_entity_id = e.id),
   (select json_group_array(a.name) from entity_aliases a where a.entity_id = e.id)
 from entities e where e.project_id = :project and (:subject is null or e.subject_id = :subject)
   and (:before is null or e.id < :before) order by e.id desc limit :limit""")
@@ -75,6 +77,7 @@ def _ensure_entity(conn: Connection, of: FactsOf, name: str, type_: str) -> int:
     norm = normalise_name(name)
     found = conn.scalar(_ALIAS, {"subject": of.subject, "norm": norm})
     if found is not None:
+        conn.run(_TYPE, {"id": found, "type": type_})
         return int(found)
     entity = conn.scalar(_ENTITY, {
         "project": of.project, "subject": of.subject, "name": name, "norm": norm, "type": type_, "now": conn.now()})  # fmt: skip
@@ -104,10 +107,10 @@ def list_entities(conn: Connection, project: int, subject: int | None, before: i
 _REVISION = text("select revision from subjects where id = :subject")
 _RAISE = text("update subjects set revision = revision + 1 where id = :subject")
 _ADD = text("""
-insert into facts(project_id, subject_id, entity_id, window_id, draft_key, predicate, predicate_norm, object, object_norm, text,
+insert into facts(project_id, subject_id, entity_id, object_entity_id, window_id, draft_key, predicate, predicate_norm, object, object_norm, text,
   quote, confidence, single_valued, closes, correction, replaces, valid_from, valid_until, said_at, said_stream, said_seq,
   said_index, recorded_at, closed_at, pinned)
-values(:project, :subject, :entity, :window, :draft_key, :predicate, :predicate_norm, :object, :object_norm, :text,
+values(:project, :subject, :entity, :about, :window, :draft_key, :predicate, :predicate_norm, :object, :object_norm, :text,
   :quote, :confidence, :single_valued, :closes, :correction, :replaces, :valid_from, :valid_until, :said_at, :said_stream,
   :said_seq, :said_index, :now, :valid_until, :pinned)
 on conflict(subject_id, draft_key) do nothing returning id""")
@@ -123,29 +126,37 @@ def subject_revision(conn: Connection, subject: int) -> int:
     return -1 if found is None else int(found)
 
 
-def write_facts(conn: Connection, of: FactsOf, facts: Sequence[NewFact], rejected: str) -> list[int]:
+def write_facts(
+    conn: Connection, of: FactsOf, facts: Sequence[NewFact], rejected: str, near: Sequence[tuple[int, int]] = ()
+) -> list[int]:
     """Write one slice's facts, settle what they touch and open the conflicts they cause; the ids that are new.
+
+    `near` holds (place among `facts`, known fact) of pairs that speak of the same thing under different predicates.
 
     Raises SubjectMoved where the subject is no longer what the job read; then nothing of it counts.
     """
     if of.revision is not None and subject_revision(conn, of.subject) != of.revision:
         raise SubjectMoved("the subject changed while its facts were extracted; the job runs again")
     added: dict[int, NewFact] = {}
+    ids: dict[int, int] = {}
     slots: set[tuple[int, str]] = set()
     for index, fact in enumerate(facts):
-        entity = _ensure_entity(conn, of, fact.draft.entity, fact.draft.object_type if fact.draft.kind == "entity" else "other")
-        row = _fact_row(conn, of, fact, index, entity)
+        d = fact.draft
+        entity = _ensure_entity(conn, of, d.entity, "other")
+        about = _ensure_entity(conn, of, d.object, d.object_type) if d.kind == "entity" else None
+        row = _fact_row(conn, of, fact, index, entity, about)
         fact_id = conn.scalar(_ADD, row)
         if fact_id is None:
             continue
         slots.add((entity, row["predicate_norm"]))
         added[fact_id] = fact
+        ids[index] = fact_id
         if fact.stream is not None:
             conn.many(_EVIDENCE, [{"fact": fact_id, "stream": fact.stream, "seq": seq} for seq in fact.draft.seqs])
     _index(conn, of, added)
     if added:
         conn.run(_RAISE, {"subject": of.subject})
-    changed = settle_slots(conn, of.project, of.subject, slots)
+    changed = settle_slots(conn, of.project, of.subject, slots, [(ids[i], known) for i, known in near if i in ids])
     if of.window is not None:
         _complete_slice(conn, of.window, of.slice, rejected)
     record_changes(conn, of.project, [
@@ -162,12 +173,12 @@ def _complete_slice(conn: Connection, window: int, part: int, rejected: str) -> 
         conn.run(_WINDOW_DONE, {"window": window, "now": now})
 
 
-def _fact_row(conn: Connection, of: FactsOf, fact: NewFact, index: int, entity: int) -> dict[str, Any]:
+def _fact_row(conn: Connection, of: FactsOf, fact: NewFact, index: int, entity: int, about: int | None) -> dict[str, Any]:
     d = fact.draft
     predicate = normalise_predicate(d.predicate)
     object_norm = normalise_name(d.object)
     return {
-        "project": of.project, "subject": of.subject, "entity": entity, "window": of.window,
+        "project": of.project, "subject": of.subject, "entity": entity, "about": about, "window": of.window,
         "draft_key": of.key or _draft_key(of, fact, predicate, object_norm), "predicate": d.predicate, "predicate_norm": predicate,
         "object": d.object, "object_norm": object_norm, "text": d.text, "quote": d.quote or None, "confidence": d.confidence,
         "single_valued": d.single_valued, "closes": d.closes, "correction": d.correction, "replaces": d.replaces,
@@ -189,6 +200,7 @@ def _index(conn: Connection, of: FactsOf, added: dict[int, NewFact]) -> None:
         return
     index_passages(conn, [
         NewPassage(project=ProjectId(of.project), subject=SubjectId(of.subject), kind="fact", ref=fact_id,
+                   stream=None if fact.stream is None else StreamId(fact.stream), seq=next(iter(fact.draft.seqs), None),
                    speaker=fact.draft.entity, occurred_at_us=fact.said_at, analysed=fact.analysed)
         for fact_id, fact in added.items()
     ])  # fmt: skip
@@ -212,6 +224,7 @@ select earlier_fact, later_fact, verdict from verdicts where subject_id = :subje
 _OPEN = text("""
 insert into verdicts(subject_id, earlier_fact, later_fact, opened_at) values(:subject, :earlier, :later, :now)
 on conflict do nothing""")
+_SLOT_OF = text("select entity_id, predicate_norm from facts where id = :id")
 _STATE = text("""
 update facts set closed_at = :closed_at, closed_by = :closed_by, closed_known_at = :closed_known_at, retired_at = :retired_at,
   retired_because = :retired_because, superseded_by = :superseded_by, duplicate_of = :duplicate_of, live = :live,
@@ -219,24 +232,39 @@ update facts set closed_at = :closed_at, closed_by = :closed_by, closed_known_at
 where id = :id""")
 
 
-def settle_slots(conn: Connection, project: int, subject: int, slots: Iterable[tuple[int, str]]) -> list[int]:
-    """Settle the statements of each (entity, predicate) as a set; the facts whose state changed. Opens new conflicts."""
-    changed: list[int] = []
-    opened = False
-    for entity, predicate in sorted(slots):
-        rows = {r[0]: r for r in conn.rows(_SLOT, {"entity": entity, "predicate": predicate})}
-        facts = [_timeline_fact(r) for r in rows.values()]
-        verdicts = _verdicts(conn, subject, rows)
-        pairs = [p for p in find_conflicts(facts, verdicts) if p not in verdicts]
-        conn.many(_OPEN, [{"subject": subject, "earlier": a, "later": b, "now": conn.now()} for a, b in pairs])
-        opened = opened or bool(pairs)
-        verdicts |= dict.fromkeys(pairs, "open")
-        for state in settle(facts, verdicts):
-            if _write_state(conn, rows[state.id], state):
-                changed.append(state.id)
+def settle_slots(
+    conn: Connection, project: int, subject: int, slots: Iterable[tuple[int, str]], near: Iterable[Pair] = ()
+) -> list[int]:
+    """Settle the statements of these (entity, predicate) slots as a set; the facts whose state changed.
+
+    Opens the conflicts that this causes, and the `near` pairs, which an embedder found to speak of the same thing.
+    """
+    pairs_known = conn.rows(_VERDICTS, {"subject": subject})
+    rows = _slot_rows(conn, set(slots), [*((a, b) for a, b, _ in pairs_known), *near])
+    facts = {r[0]: _timeline_fact(r) for r in rows.values()}
+    verdicts: dict[Pair, Verdict] = {(a, b): verdict or "open" for a, b, verdict in pairs_known if a in rows and b in rows}
+    beside = {pair_of(facts[a], facts[b]) for a, b in near if a in facts and b in facts} - verdicts.keys()
+    verdicts |= dict.fromkeys(beside, "open")
+    found = [p for p in find_conflicts(facts.values(), verdicts) if p not in verdicts]
+    opened = sorted({*found, *beside})
+    conn.many(_OPEN, [{"subject": subject, "earlier": a, "later": b, "now": conn.now()} for a, b in opened])
+    verdicts |= dict.fromkeys(found, "open")
     if opened:
         schedule(conn, [judge_wish(conn, project, subject)])
-    return changed
+    return [s.id for s in settle(facts.values(), verdicts) if _write_state(conn, rows[s.id], s)]
+
+
+def _slot_rows(conn: Connection, slots: set[tuple[int, str]], pairs: Sequence[Pair]) -> dict[int, tuple[Any, ...]]:
+    """The facts of the slots, and of every slot that a pair ties to one of them."""
+    rows: dict[int, tuple[Any, ...]] = {}
+    done: set[tuple[int, str]] = set()
+    while slots:
+        for entity, predicate in sorted(slots):
+            rows |= {r[0]: r for r in conn.rows(_SLOT, {"entity": entity, "predicate": predicate})}
+        done |= slots
+        outside = sorted({f for a, b in pairs if (a in rows) != (b in rows) for f in (a, b) if f not in rows})
+        slots = {(r[0], r[1]) for f in outside for r in conn.rows(_SLOT_OF, {"id": f})} - done
+    return rows
 
 
 def judge_wish(conn: Connection, project: int, subject: int) -> Schedule:
@@ -246,14 +274,9 @@ def judge_wish(conn: Connection, project: int, subject: int) -> Schedule:
     )  # fmt: skip
 
 
-def _verdicts(conn: Connection, subject: int, rows: dict[int, Any]) -> dict[Pair, Verdict]:
-    found = conn.rows(_VERDICTS, {"subject": subject})
-    return {(a, b): verdict or "open" for a, b, verdict in found if a in rows and b in rows}
-
-
 def _timeline_fact(r: tuple[Any, ...]) -> TimelineFact:
     return TimelineFact(
-        id=r[0], said_us=r[1], stream=r[2] or 0, seq=r[3] or 0, draft=r[4], entity=r[5], predicate=r[6], object=r[7],
+        id=r[0], said_us=r[1], stream=r[2] or 0, seq=r[0] if r[3] is None else r[3], draft=r[4], entity=r[5], predicate=r[6], object=r[7],
         confidence=r[8], valid_from_us=r[9], valid_until_us=r[10], single_valued=None if r[11] is None else bool(r[11]),
         closes=bool(r[12]), correction=bool(r[13]), replaces=r[14], pinned=bool(r[15]),
         retired_by_hand=(r[17] or "by hand") if r[16] else None,
@@ -284,7 +307,6 @@ order by opened_at, earlier_fact, later_fact limit :limit""")
 _JUDGED = text("""
 update verdicts set verdict = :verdict, reason = :reason, judged_at = :now
 where earlier_fact = :earlier and later_fact = :later and verdict is null""")
-_SLOT_OF = text("select entity_id, predicate_norm from facts where id = :id")
 
 
 def open_conflicts(conn: Connection, subject: int, limit: int) -> list[Pair]:

@@ -6,6 +6,8 @@ not be asked is simply not claimed from: an outage costs no job anything and mov
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import text
@@ -14,6 +16,8 @@ from everkept.store.connection import Connection
 
 FAILURES_TO_OPEN = 3
 PROBE_MAX_S = 600.0
+RETRY_AFTER_MAX_S = 86_400.0
+"""Whoever is told to stay away for longer looks once a day all the same."""
 PERMITS_MIN = 1.0
 
 _ADD = text("insert into providers(pool, permits) values(:pool, :permits) on conflict do nothing")
@@ -21,6 +25,7 @@ _GET = text("select circuit, not_before, failures, permits from providers where 
 _SET = text("""
 update providers set circuit = :circuit, reason = :reason, since = case when circuit = :circuit then since else :now end,
   not_before = :not_before, failures = :failures, permits = :permits where pool = :pool""")
+_FORGET = text("delete from providers where pool not in (select value from json_each(:pools))")
 _LIST = text("select pool, circuit, reason, since, not_before, permits from providers order by pool")
 
 
@@ -42,10 +47,20 @@ def is_open(conn: Connection, pool: str) -> bool:
     return row is not None and row[0] != "closed"
 
 
-def note_answer(conn: Connection, pool: str, permits_max: int) -> None:
-    """The provider answered: the circuit closes, and permits grow back slowly."""
+def opens_in_s(conn: Connection, pool: str) -> float:
+    """Seconds until the pool may be asked again; 0 where that is now."""
     row = conn.first(_GET, {"pool": pool})
-    if row is None or (row[0] == "closed" and row[2] == 0 and row[3] >= permits_max):
+    not_before = None if row is None or row[0] == "closed" else row[1]
+    return 0.0 if not_before is None else max(0.0, (not_before - conn.now()) / 1e6)
+
+
+def note_answer(conn: Connection, pool: str, permits_max: int) -> None:
+    """The provider answered: the circuit closes, and permits grow back slowly.
+
+    An answer before the next probe is due was asked for before the circuit opened, and leaves it as it is.
+    """
+    row = conn.first(_GET, {"pool": pool})
+    if row is None or (row[0] == "closed" and row[2] == 0 and row[3] >= permits_max) or opens_in_s(conn, pool) > 0:
         return
     permits = min(float(permits_max), row[3] + 1.0 / max(1.0, row[3]))
     _set(conn, pool, circuit="closed", reason=None, not_before=None, failures=0, permits=permits)
@@ -55,31 +70,44 @@ def note_failure(conn: Connection, pool: str, error_class: str, reason: str, *, 
     """The provider failed; True where the failure is the provider's and says nothing about the job.
 
     One failure after an answer is the job's own. From the second in a row it is the provider's, and from the third the
-    circuit opens; a key, account or limit problem opens it at once.
+    circuit opens; a key, account or limit problem opens it at once. Calls that were under way when it opened fail
+    together: they are one failure and make no wait longer, unless they bring a later time to come back.
     """
     row = conn.first(_GET, {"pool": pool})
     if row is None:
         return False
-    circuit, _, failures, permits = row
+    circuit, not_before, failures, permits = row
+    limited = error_class == "rate_limited"
+    if limited:
+        permits = max(PERMITS_MIN, permits / 2)
+    if opens_in_s(conn, pool) > 0:
+        asked = conn.now() + _wait_us(retry_after_s or 0.0)
+        _set(conn, pool, circuit=circuit, reason=reason, not_before=max(not_before, asked), failures=failures, permits=permits)
+        return True
     failures += 1
-    wait_s = min(PROBE_MAX_S, probe_s * 2.0 ** min(failures - 1, 20))
-    match error_class:
-        case "rate_limited":
-            not_before = conn.now() + int((wait_s if retry_after_s is None else max(retry_after_s, 0.0)) * 1e6)
-            _set(conn, pool, circuit="limited", reason=reason, not_before=not_before, failures=failures,
-                 permits=max(PERMITS_MIN, permits / 2))  # fmt: skip
-            return True
-        case "provider_down":
-            opened = "open"
-        case _:
-            opened = "open" if failures >= FAILURES_TO_OPEN or circuit != "closed" else "closed"
-    probe_at = conn.now() + int(wait_s * 1e6) if opened == "open" else None
-    _set(conn, pool, circuit=opened, reason=reason, not_before=probe_at, failures=failures, permits=permits)
-    return failures > 1 or opened == "open"
+    opened = circuit != "closed" or limited or error_class == "provider_down" or failures >= FAILURES_TO_OPEN
+    if not opened:
+        _set(conn, pool, circuit="closed", reason=reason, not_before=None, failures=failures, permits=permits)
+        return failures > 1
+    growth = 2.0 ** min(failures - 1, 20)
+    # A provider that asks to come back at once, and fails again, is asked less and less often too.
+    wait_s = min(PROBE_MAX_S, probe_s * growth) if retry_after_s is None else max(retry_after_s, min(PROBE_MAX_S, growth))
+    _set(conn, pool, circuit="limited" if limited else "open", reason=reason, not_before=conn.now() + _wait_us(wait_s),
+         failures=failures, permits=permits)  # fmt: skip
+    return True
+
+
+def _wait_us(wait_s: float) -> int:
+    return int(min(wait_s, RETRY_AFTER_MAX_S) * 1e6)
 
 
 def _set(conn: Connection, pool: str, **values: Any) -> None:
     conn.run(_SET, {"pool": pool, "now": conn.now(), **values})
+
+
+def forget_other_pools(conn: Connection, pools: Sequence[str]) -> None:
+    """Drop the weather of keys and addresses that are no longer used; one that still is starts again with a closed circuit."""
+    conn.run(_FORGET, {"pools": json.dumps(list(pools))})
 
 
 def list_providers(conn: Connection) -> list[tuple[Any, ...]]:

@@ -27,7 +27,7 @@ KINDS: Final = ("turn", "fact", "episode")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPassage:
-    """One thing to be found. `ref` is the fact or window; a turn has `stream` and `seq` instead."""
+    """One thing to be found. `ref` is the fact or window; `stream` and `seq` name the turn that it is, or rests on."""
 
     project: ProjectId
     subject: SubjectId
@@ -83,9 +83,10 @@ def index_passages(conn: Connection, passages: Sequence[NewPassage]) -> list[int
         return []
     first = conn.allocate("passages", len(passages))
     places = _places_before(conn, passages)
+    sittings = _sittings_of(conn, passages)
     rows, texts = [], []
     for id_, p in enumerate(passages, first):
-        before, sitting = "", None
+        before, sitting = "", sittings.get((p.stream or 0, p.seq or 0))
         if p.kind == "turn" and p.stream is not None and p.seq is not None:
             place = places.get((p.stream, p.seq - 1))
             at = p.occurred_at_us or 0
@@ -130,6 +131,18 @@ def _places_before(conn: Connection, passages: Sequence[NewPassage]) -> dict[tup
         return {}
     rows = conn.rows(_PLACES, {"places": json.dumps(wanted)})
     return {(r[0], r[1]): _Place(r[2], r[3] or 0, f"{r[4]} {r[5]}") for r in rows}
+
+
+def _sittings_of(conn: Connection, passages: Sequence[NewPassage]) -> dict[tuple[int, int], int]:
+    """The sittings of the turns that facts rest on."""
+    wanted = [(p.stream, p.seq) for p in passages if p.kind != "turn" and p.stream is not None and p.seq is not None]
+    return {(r[0], r[1]): r[2] for r in conn.rows(_SITTINGS, {"places": json.dumps(wanted)})} if wanted else {}
+
+
+_SITTINGS = text(
+    "select p.stream_id, p.seq, p.sitting from json_each(:places) h"
+    " join passages p on p.stream_id = h.value->>0 and p.seq = h.value->>1 and p.kind = 'turn'"
+)
 
 
 def _scope_terms(p: NewPassage) -> str:

@@ -257,6 +257,7 @@ facts = Table(
     "facts", metadata, _id(), _project(),
     Column("subject_id", _Id, ForeignKey("subjects.id"), nullable=False),
     Column("entity_id", _Id, ForeignKey("entities.id"), nullable=False),
+    Column("object_entity_id", _Id, ForeignKey("entities.id")),  # where the object is an entity of its own
     Column("window_id", _Id),  # null where a hand wrote it
     Column("draft_key", Text, nullable=False),  # window, slice, version and place, or the hand's key: an effect has one name
     Column("predicate", Text, nullable=False),
@@ -294,6 +295,8 @@ facts = Table(
     Index("ix_facts_project", "project_id", "id"),
     Index("ix_facts_window", "window_id"),
     Index("ix_facts_slot", "entity_id", "predicate_norm"),
+    Index("ix_facts_object", "object_entity_id",
+          sqlite_where=text("object_entity_id is not null"), postgresql_where=text("object_entity_id is not null")),
     Index("ix_facts_live", "project_id", sqlite_where=text("live"), postgresql_where=text("live")),
     **_AUTO,
 )  # fmt: skip

@@ -6,12 +6,14 @@ function has no ids, time or randomness of its own and no effect outside the con
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -24,6 +26,8 @@ from everkept.store.sqlite import translate
 
 log = structlog.get_logger("everkept.store")
 GROUP_MAX = 512
+import os
+LINGER = float(os.environ.get("LINGER", 0))
 YIELD_S = 0.002
 """How long the lock is left alone after a group when another process writes too (its heartbeat starves without)."""
 CHECKPOINT_ROWS = 4_000
@@ -43,19 +47,44 @@ def set_wise(function: F) -> F:
 
 @dataclass(slots=True)
 class Call:
+    """What somebody waits for: a thread, or a coroutine of `loop`."""
+
     function: Callable[..., Any]
     args: tuple[Any, ...]
-    future: Future[Any] = field(default_factory=Future)
+    future: Future[Any] | asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop | None = None
     outcome: Any = None
     failed: bool = False
 
     def answer(self) -> None:
-        if not self.future.set_running_or_notify_cancel():
+        """In the loop's thread, where there is a loop."""
+        if isinstance(self.future, Future):
+            if not self.future.set_running_or_notify_cancel():
+                return
+        elif self.future.done():  # its coroutine was cancelled
             return
         if self.failed:
             self.future.set_exception(self.outcome)
         else:
             self.future.set_result(self.outcome)
+
+
+def _answer(calls: Iterable[Call]) -> None:
+    """All calls of one loop in one wake-up of it."""
+    waiting: dict[asyncio.AbstractEventLoop, list[Call]] = {}
+    for call in calls:
+        if call.loop is None:
+            call.answer()
+        else:
+            waiting.setdefault(call.loop, []).append(call)
+    for loop, some in waiting.items():
+        with suppress(RuntimeError):  # the loop has ended, and whoever waited with it
+            loop.call_soon_threadsafe(_answer_here, some)
+
+
+def _answer_here(calls: Sequence[Call]) -> None:
+    for call in calls:
+        call.answer()
 
 
 class Writer:
@@ -69,22 +98,53 @@ class Writer:
         self._data_version: int | None = None
         self._calls: deque[Call] = deque()
         self._urgent: deque[Call] = deque()
+        self._asked: dict[asyncio.AbstractEventLoop, list[Call]] = {}
+        """What the coroutines of a loop asked in this turn of it."""
         self._waiting = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
         self._shared = False
+        self._last = 0
         self._checkpointed = 0
         self.slow: dict[str, float] = {}
         """Store functions that took longer than 20 ms: name → longest run in seconds."""
 
     def submit(self, function: Callable[..., Any], *args: Any, urgent: bool = False) -> Future[Any]:
-        call = Call(function, args)
+        future: Future[Any] = Future()
+        call = Call(function, args, future)
         with self._waiting:
             if self._closed:
                 raise StoreUnavailable("the store is closed")
             (self._urgent if urgent else self._calls).append(call)
             self._waiting.notify()
-        return call.future
+        return future
+
+    def ask(self, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """As `submit`, from a coroutine. What one turn of its loop asks is handed over together, so that it shares a group.
+
+        One hand-over and one wake-up a group: one of each for every call took a fifth of the time of an append.
+        """
+        if self._closed:
+            raise StoreUnavailable("the store is closed")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        asked = self._asked.setdefault(loop, [])
+        asked.append(Call(function, args, future, loop))
+        if len(asked) == 1:
+            loop.call_soon(self._hand_over, loop)
+        return future
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        calls = self._asked.pop(loop)
+        with self._waiting:
+            closed = self._closed
+            if not closed:
+                self._calls.extend(calls)
+                self._waiting.notify()
+        if closed:
+            for call in calls:
+                call.outcome, call.failed = StoreUnavailable("the store is closed"), True
+                call.answer()
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="everkept-writer", daemon=True)
@@ -111,7 +171,9 @@ class Writer:
                     self._waiting.wait()
                 if self._closed and not (self._calls or self._urgent):
                     return
-            self.step()
+            if LINGER and self._last > 1:
+                time.sleep(LINGER)
+            self._last = self.step()
             if self._shared:
                 time.sleep(YIELD_S)
 
@@ -130,8 +192,7 @@ class Writer:
             self._fail(calls, error)
         for effect in effects:
             self._guard(effect)
-        for call in calls:
-            call.answer()
+        _answer(calls)
         self._guard(self._checkpoint)
         return len(calls)
 

@@ -11,7 +11,7 @@ import structlog
 
 from everkept.config import Settings
 from everkept.domain.jobs import Backoff, Lease, Outcome, Retry, Uses, after_failure
-from everkept.errors import EverkeptError, LeaseLost, ModelError, Transient
+from everkept.errors import EverkeptError, LeaseLost, ModelError, Permanent, Refused, Transient
 from everkept.ports.clock import Clock
 from everkept.ports.faults import Faults
 from everkept.store.connection import Connection
@@ -28,7 +28,7 @@ from everkept.store.jobs import (
     renew_leases,
     running_by_use,
 )
-from everkept.store.providers import is_open, note_answer, note_failure, permits_left
+from everkept.store.providers import forget_other_pools, is_open, note_answer, note_failure, opens_in_s, permits_left
 from everkept.store.store import Store
 from everkept.work.job import Finished, JobContext, JobKind, Trust
 from everkept.work.maintenance import Maintenance
@@ -178,26 +178,28 @@ class Runner:
         started: float,
     ) -> None:  # fmt: skip
         lease = context.lease
-        retry_after_s = getattr(error, "retry_after_s", None)
         blame = self._note_weather(conn, context, error, text)
         work = self._settings.work
+        backoff, jitter = Backoff(first_s=work.backoff_first_s, max_s=work.backoff_max_s), self._clock.random()
+        retry_after_s = getattr(error, "retry_after_s", None)
+        if blame:  # behind those whose turn at the provider has not come yet
+            retry_after_s = opens_in_s(conn, self._pools[lease.uses] or "") + backoff.delay_s(0, jitter)
         outcome = after_failure(
-            self._policy(kind), Backoff(first_s=work.backoff_first_s, max_s=work.backoff_max_s), error_class=error_class, error=text,
-            attempts=lease.attempts, now_us=conn.now(), jitter=self._clock.random(),
-            retry_after_s=retry_after_s, blame_provider=blame,
+            self._policy(kind), backoff, error_class=error_class, error=text, attempts=lease.attempts, now_us=conn.now(),
+            jitter=jitter, retry_after_s=retry_after_s, blame_provider=blame,
         )  # fmt: skip
         finish(conn, lease, outcome, self._clock.monotonic_s() - started)
 
     def _note_weather(self, conn: Connection, context: JobContext, error: Exception, text: str) -> bool:
         """Tell the provider's circuit how it was; True where the failure says nothing about the job."""
         pool = self._pools.get(context.lease.uses)
-        if pool is None or not isinstance(error, ModelError):
+        if pool is None:
             return False
         models = self._settings.models
-        if error.code in WEATHER and not error.details.get("answered"):
+        if isinstance(error, ModelError) and error.code in WEATHER and not error.details.get("answered"):
             retry_after_s = getattr(error, "retry_after_s", None)
             return note_failure(conn, pool, error.code, text[:300], probe_s=models.probe_s, retry_after_s=retry_after_s)
-        if context.answered or error.code in ("refused", "permanent"):
+        if context.answered or isinstance(error, Refused | Permanent):
             note_answer(conn, pool, models.permits_max)
         return False
 
@@ -221,6 +223,7 @@ class Runner:
         """Until `stop()`: rounds, maintenance, and a poll that sleeps until something is due."""
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
+        await self._forget_other_pools()
         while not self._stopping:
             started = 0
             try:
@@ -233,6 +236,13 @@ class Runner:
             if not started or len(self._running) >= self.slots:
                 await self._sleep()
         await self._drain()
+
+    async def _forget_other_pools(self) -> None:
+        """A key that was replaced is not shown as failing for ever."""
+        try:
+            await self.store.write(forget_other_pools, [pool for pool in self._pools.values() if pool is not None])
+        except EverkeptError as error:
+            log.info("old providers could not be forgotten", error=str(error))
 
     async def _sleep(self) -> None:
         assert self._wake is not None

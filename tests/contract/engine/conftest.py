@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.factories import World, open_store, plain_reply
 
 from everkept.ports.clock import VirtualClock
 from everkept.store.store import Store
-from tests.factories import World, open_store, plain_reply
 
 
 @pytest.fixture

@@ -6,15 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.factories import World, open_store
 
 from everkept.errors import KeyConflict, NotFound, SubjectConflict
 from everkept.ports.clock import VirtualClock
 from everkept.store.streams import append_events
-from tests.factories import World, open_store
 
 
 def contents(world: World, thread: str) -> list[str]:
-    return [r[0] for r in world.rows("select content from events where stream_id = ? order by seq", world.stream(thread))]
+    return [
+        r[0] for r in world.rows("select content from events where stream_id = ? order by seq", world.stream(thread))
+    ]
 
 
 def together(world: World, *batches):
@@ -29,13 +31,18 @@ def test_an_append_is_event_passage_timer_and_change_in_one_transaction(world: W
 
     assert contents(world, "t") == ["hello"]
     assert world.rows("select kind, seq from passages") == [("turn", 1)]
-    assert world.rows("select kind, state from jobs order by kind") == [("embed_passages", "waiting"), ("open_window", "waiting")]
+    assert world.rows("select kind, state from jobs order by kind") == [
+        ("embed_passages", "waiting"),
+        ("open_window", "waiting"),
+    ]
     assert world.rows("select kind, data from changes") == [("messages.appended", '{"first_seq": 1, "last_seq": 1}')]
 
 
 def test_a_replay_is_answered_with_the_first_receipt_and_changes_nothing(world: World) -> None:
     first = world.add("t", "one", "two", key="k")
-    before = {name: world.rows(f"select * from {name}") for name in ("streams", "events", "jobs", "changes", "passages")}
+    before = {
+        name: world.rows(f"select * from {name}") for name in ("streams", "events", "jobs", "changes", "passages")
+    }
     world.tick(60)
     again = world.add("t", "one", "two", key="k")
 
@@ -96,7 +103,9 @@ def test_concurrent_appends_of_one_key_store_it_once(world: World) -> None:
 
 
 def test_concurrent_appends_of_one_key_with_two_payloads_store_the_first(world: World) -> None:
-    first, second, third = together(world, world.batch("t", "one", key="k"), world.batch("t", "two", key="k"), world.batch("t", "3"))
+    first, second, third = together(
+        world, world.batch("t", "one", key="k"), world.batch("t", "two", key="k"), world.batch("t", "3")
+    )
 
     assert isinstance(second, KeyConflict)
     assert (first[0].seq, third[0].seq, contents(world, "t")) == (1, 2, ["one", "3"])
@@ -213,11 +222,11 @@ def test_a_batch_is_whole_or_nothing_when_the_transaction_fails(tmp_path: Path, 
             world.add("t", "one", "two")
         except RuntimeError:
             failed += 1
-            assert [0] * 5 == [world.value(f"select count(*) from {name}") for name in counted]
+            assert [world.value(f"select count(*) from {name}") for name in counted] == [0] * 5
         else:
             break
     opened[-1].countdown = -1
     assert failed > 10
-    assert [1, 2, 2, 2, 1] == [world.value(f"select count(*) from {name}") for name in counted]
+    assert [world.value(f"select count(*) from {name}") for name in counted] == [1, 2, 2, 2, 1]
     world.close()
     store.close()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.factories import MINUTE_S, US, World, assert_lanes_count_right
 
 from everkept.domain.jobs import Done, Retry
 from everkept.store.jobs import discard_by_hand, expire_leases, release_by_hand
-from tests.factories import MINUTE_S, US, World, assert_lanes_count_right
 
 
 def keys(leases) -> list[str]:
@@ -165,8 +165,8 @@ def test_promotion_is_in_batches_and_finds_the_next_due_time(world: World) -> No
         world.schedule(f"a{n}", due_in=n)
     world.tick(3)
 
-    assert [2, 2, 0] == [world.promote(2), world.promote(2), world.promote(2)]
-    assert [4] == [int(world.job(k)["due_at"] + 3) for k, s in world.states("work").items() if s == "waiting"]
+    assert [world.promote(2), world.promote(2), world.promote(2)] == [2, 2, 0]
+    assert [int(world.job(k)["due_at"] + 3) for k, s in world.states("work").items() if s == "waiting"] == [4]
 
 
 def test_lane_counters_stay_right_over_every_kind_of_change(world: World) -> None:
@@ -218,4 +218,4 @@ def test_a_job_whose_worker_died_is_not_taken_beside_others_of_the_same_claim(wo
 
 def test_the_first_run_of_a_job_is_not_alone(world: World) -> None:
     world.schedule("a")
-    assert [False] == [lease.alone for lease in world.claim()]
+    assert [lease.alone for lease in world.claim()] == [False]

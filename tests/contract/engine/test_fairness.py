@@ -1,4 +1,4 @@
-"""G13: with W slots and n other lanes that have due work, an idle lane's first job starts within ceil(n/W) + 1 job run times."""
+"""G13: with W slots and n other lanes with due work, an idle lane's first job starts within ceil(n/W) + 1 run times."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.factories import EVERYTHING, World
 
 from everkept.domain.jobs import Done, Lease, Uses
 from everkept.store.jobs import schedule
-from tests.factories import EVERYTHING, World
 
 PROPERTY = settings(
-    max_examples=25, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 
@@ -47,9 +51,14 @@ class Hall:
             if free <= 0:
                 continue
             leases = self.world.claim(
-                f"w{worker}", free=free, slots=self.slots, idle=False, uses=dict(self.uses), estimates_s={"work": self.estimate_s},
+                f"w{worker}",
+                free=free,
+                slots=self.slots,
+                idle=False,
+                uses=dict(self.uses),
+                estimates_s={"work": self.estimate_s},
                 lease_s=80_000,
-            )  # fmt: skip
+            )
             for lease in leases:
                 self.started[lease.key] = self.now
                 took = self.run_s(lease)
@@ -79,9 +88,12 @@ def test_first_job_of_an_idle_lane_starts_within_the_bound(make_world, apart: bo
 
     @PROPERTY
     @given(
-        slots=st.integers(1, 5), others=st.integers(1, 9), estimate=st.sampled_from([0.01, 0.1, 1.0, 30.0]),
-        runs=st.lists(st.sampled_from([0.05, 0.5, 1.0, 2.0]), min_size=1, max_size=6), before=st.integers(0, 25),
-    )  # fmt: skip
+        slots=st.integers(1, 5),
+        others=st.integers(1, 9),
+        estimate=st.sampled_from([0.01, 0.1, 1.0, 30.0]),
+        runs=st.lists(st.sampled_from([0.05, 0.5, 1.0, 2.0]), min_size=1, max_size=6),
+        before=st.integers(0, 25),
+    )
     def check(slots: int, others: int, estimate: float, runs: list[float], before: int) -> None:
         example = next(count)
         world = make_world(project=f"x{example}")
@@ -105,7 +117,7 @@ def test_first_job_of_an_idle_lane_starts_within_the_bound(make_world, apart: bo
 
 def test_two_thousand_slow_jobs_in_one_lane_do_not_hold_up_twenty_small_ones(world: World) -> None:
     backlog(world, world.lane("bulk"), 2_000, "bulk")
-    hall = Hall(world, 8, lambda lease: 10.0, estimate_s=0.1, workers=2)
+    hall = Hall(world, 8, lambda _lease: 10.0, estimate_s=0.1, workers=2)
     hall.until(lambda: len(hall.started) >= 21)
     asked = hall.now
     for n in range(20):
@@ -120,7 +132,7 @@ def test_two_thousand_slow_jobs_in_one_lane_do_not_hold_up_twenty_small_ones(wor
 
 def test_a_lane_with_a_backlog_never_holds_the_last_slot(world: World) -> None:
     backlog(world, world.lane("bulk"), 100, "bulk")
-    hall = Hall(world, 4, lambda lease: 10.0)
+    hall = Hall(world, 4, lambda _lease: 10.0)
     hall.until(lambda: len(hall.started) >= 3)
     world.tick(1)
     world.schedule("new", lane=world.lane("new"))
@@ -134,7 +146,7 @@ def test_projects_share_by_service_whatever_their_number_of_lanes(make_world) ->
     for n in range(10):
         backlog(many, many.lane(f"s{n}"), 40, f"many{n}")
     backlog(one, one.lane("s"), 60, "one")
-    hall = Hall(many, 4, lambda lease: 1.0)
+    hall = Hall(many, 4, lambda _lease: 1.0)
     hall.until(lambda: len(hall.started) >= 80)
 
     of_one = sum(key.startswith("one") for key in hall.started)
@@ -153,7 +165,7 @@ def test_lanes_of_a_project_share_by_service_not_by_number_of_jobs(world: World)
 
 def test_an_idle_lane_starts_at_the_current_minimum_without_saved_turns(world: World) -> None:
     backlog(world, world.lane("busy"), 40, "busy")
-    hall = Hall(world, 1, lambda lease: 1.0)
+    hall = Hall(world, 1, lambda _lease: 1.0)
     hall.until(lambda: len(hall.started) >= 20)
     backlog(world, world.lane("sleeper"), 20, "sleeper")
     hall.until(lambda: len(hall.started) >= 30)
@@ -164,7 +176,7 @@ def test_an_idle_lane_starts_at_the_current_minimum_without_saved_turns(world: W
 
 def test_turns_are_not_saved_up_while_a_provider_is_out(world: World) -> None:
     """After an outage the lanes with a backlog must not be served before a newcomer until they have caught up."""
-    hall = Hall(world, 2, lambda lease: 2.0)
+    hall = Hall(world, 2, lambda _lease: 2.0)
     hall.uses = {"local": 99}
     for n in range(4):
         backlog(world, world.lane(f"stuck{n}"), 60, f"stuck{n}", uses="model")
@@ -181,7 +193,7 @@ def test_turns_are_not_saved_up_while_a_provider_is_out(world: World) -> None:
 def test_an_estimate_that_was_far_too_high_costs_a_newcomer_nothing(world: World) -> None:
     for n in range(2):
         backlog(world, world.lane(f"busy{n}"), 200, f"busy{n}")
-    hall = Hall(world, 4, lambda lease: 0.01, estimate_s=60.0)
+    hall = Hall(world, 4, lambda _lease: 0.01, estimate_s=60.0)
     hall.until(lambda: len(hall.started) >= 12)
     hall.estimate_s = 0.01
     hall.until(lambda: len(hall.started) >= 20)
@@ -208,3 +220,15 @@ def test_only_promotion_claim_and_finish_touch_lanes(world: World) -> None:
     world.tick(1)
 
     assert before == (world.rows("select * from lanes"), world.rows("select * from lane_groups"))
+
+
+def test_a_lane_that_wakes_stands_where_the_others_stand(world: World) -> None:
+    backlog(world, world.lane("busy"), 10, "busy")
+    hall = Hall(world, 1, lambda _lease: 1.0)
+    hall.until(lambda: len(hall.started) >= 6)
+    world.schedule("new", lane=world.lane("new"))
+    world.promote()
+
+    (virtual,) = world.rows("select virtual from lane_groups where project_id = ?", world.project.id)[0]
+    assert virtual > 0
+    assert world.value("select served from lanes where id = ?", world.lane("new")) == virtual

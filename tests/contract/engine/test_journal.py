@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.factories import HOUR_S, World, plain_reply
 
 from everkept.domain.replies import InvalidReply
 from everkept.errors import InvalidOutput, OverBudget, SubjectMoved, Transient
@@ -13,7 +14,6 @@ from everkept.models.journaled import JournaledModel
 from everkept.ports.journal import Address, Recipe
 from everkept.ports.models import Question, RawReply
 from everkept.store.journal import StoreJournal, begin_ask, commit_reply, kept_replies
-from tests.factories import HOUR_S, World, plain_reply
 
 QUESTION = Question(step="facts", version="facts.1", system="be brief", user="what?", schema=None, timeout_s=5)
 REPLY = RawReply(text="yes", tokens_in=10, tokens_out=2, usd=0.5)
@@ -54,12 +54,22 @@ class Desk:
         self.world = world
         self.model = ScriptedModel(replies, name="fake:a")
         self.faults = DieAt()
-        self.journaled = JournaledModel(self.model, StoreJournal(world.store, world.settings), self.faults, asks_max=asks_max)
+        self.journaled = JournaledModel(
+            self.model, StoreJournal(world.store, world.settings), self.faults, asks_max=asks_max
+        )
 
     def ask(self, parse=yes, *, question: Question = QUESTION, work: str = "window:1.0", **kw) -> str:
-        return self.world.run(self.journaled.ask(
-            question, parse, project=self.world.project.id, subject=1, work=work, recipe=Recipe(shown={"first": 1}),
-            **{"epoch": 0, **kw}))  # fmt: skip
+        return self.world.run(
+            self.journaled.ask(
+                question,
+                parse,
+                project=self.world.project.id,
+                subject=1,
+                work=work,
+                recipe=Recipe(shown={"first": 1}),
+                **{"epoch": 0, **kw},
+            )
+        )
 
     def replies(self) -> list[tuple]:
         return self.world.rows("select ask, text, asked, rejected_because from replies order by id")
@@ -82,7 +92,9 @@ def test_a_committed_reply_is_never_asked_for_again(world: World, subject: int) 
 def test_a_kept_reply_is_used_even_where_the_prompt_would_read_differently_today(world: World, subject: int) -> None:
     desk = Desk(world, "yes")
     desk.ask()
-    moved = Question(step="facts", version="facts.1", system="be brief", user="other known facts", schema=None, timeout_s=5)
+    moved = Question(
+        step="facts", version="facts.1", system="be brief", user="other known facts", schema=None, timeout_s=5
+    )
     assert desk.ask(question=moved) == "yes"
     assert desk.model.calls == 1
 
@@ -92,7 +104,9 @@ def test_another_question_is_another_address(world: World, subject: int, part: s
     desk = Desk(world, "yes", "yes")
     desk.ask()
     changed = {"version": "facts.2"} if part == "version" else {"step": "summary"} if part == "step" else {}
-    other = Question(**{**{f: getattr(QUESTION, f) for f in ("step", "version", "system", "user", "schema", "timeout_s")}, **changed})
+    other = Question(
+        **{**{f: getattr(QUESTION, f) for f in ("step", "version", "system", "user", "schema", "timeout_s")}, **changed}
+    )
     desk.ask(question=other, work="window:2.0" if part == "work" else "window:1.0")
     assert desk.model.calls == 2
 
@@ -183,7 +197,9 @@ def test_fresh_leaves_out_the_replies_up_to_that_ask_and_the_new_one_is_kept(wor
 
 
 def address(world: World) -> Address:
-    return Address(project=world.project.id, subject=1, work="window:1.0", step="facts", version="facts.1", model="fake:a")
+    return Address(
+        project=world.project.id, subject=1, work="window:1.0", step="facts", version="facts.1", model="fake:a"
+    )
 
 
 def test_the_first_committed_reply_to_a_question_wins(world: World, subject: int) -> None:
@@ -262,7 +278,8 @@ def test_a_job_that_died_with_its_reply_is_finished_by_the_next(make_world, poin
     world.live(HOUR_S, every=300)
 
     assert set(world.states().values()) == {"done"}
-    assert world.model.calls_of("facts") + world.model.calls_of("summary") == 2 + asked_again
+    assert world.model is not None
+    assert world.model.calls == 2 + asked_again
     assert world.counter("asked_again") == asked_again
 
 

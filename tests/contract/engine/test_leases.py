@@ -6,6 +6,7 @@ import asyncio
 import json
 
 import pytest
+from tests.factories import World, kind_of
 
 from everkept.domain.jobs import Discard, Done, GiveUp, Lease, Retry, Snooze
 from everkept.errors import LeaseLost
@@ -20,7 +21,6 @@ from everkept.store.jobs import (
     retry_dead,
 )
 from everkept.store.projects import find_project
-from tests.factories import World, kind_of
 
 LEASE_S = 60.0
 
@@ -36,7 +36,9 @@ def expire(world: World) -> list[bool]:
     return [gone.dead for gone in world.write(expire_leases, 5)]
 
 
-@pytest.mark.parametrize("outcome", [Done(), Snooze(0), Discard("x"), Retry(0, "transient", "x", True), GiveUp("permanent", "x")])
+@pytest.mark.parametrize(
+    "outcome", [Done(), Snooze(0), Discard("x"), Retry(0, "transient", "x", True), GiveUp("permanent", "x")]
+)
 def test_a_finish_after_the_lease_has_ended_writes_nothing(world: World, outcome) -> None:
     lease = leased(world)
     world.tick(LEASE_S)
@@ -162,8 +164,7 @@ def test_a_heartbeat_that_finds_the_lease_gone_cancels_the_run(world: World) -> 
         await asyncio.sleep(0)
         world.write(release_by_hand, world.project.id, world.job("a")["id"])
         runner.heartbeat()
-        while runner.busy:
-            await asyncio.sleep(0)
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
     world.run(go())
     assert ended == ["cancelled"]
@@ -178,7 +179,7 @@ def test_a_run_may_go_on_as_long_as_its_lease_is_renewed(make_world) -> None:
 
     async def long(args, ctx):
         await go_on.wait()
-        return await ctx.finish(lambda conn: None)
+        return await ctx.finish(lambda _conn: None)
 
     runner = world.runner(kinds=kind_of(long, timeout_s=600))
     world.schedule("a")
@@ -187,7 +188,7 @@ def test_a_run_may_go_on_as_long_as_its_lease_is_renewed(make_world) -> None:
         await runner.step()
         await asyncio.sleep(0)
         loop = asyncio.get_running_loop()
-        (_, _, trust) = next(iter(runner._running.values()))  # noqa: SLF001
+        (_, _, trust) = next(iter(runner._running.values()))
         for _ in range(4):
             limits.append(trust.limit.when() - loop.time())
             world.tick(3)
@@ -206,9 +207,9 @@ def test_a_run_is_cancelled_when_its_lease_is_about_to_end(make_world) -> None:
     left: list[float] = []
 
     async def look(args, ctx):
-        (_, _, trust) = next(iter(world.runner()._running.values()))  # noqa: SLF001
+        (_, _, trust) = next(iter(world.runner()._running.values()))
         left.append(trust.limit.when() - asyncio.get_running_loop().time())
-        return await ctx.finish(lambda conn: None)
+        return await ctx.finish(lambda _conn: None)
 
     world.runner(kinds=kind_of(look, timeout_s=10_000))
     world.schedule("a")
@@ -238,7 +239,13 @@ def test_an_expired_lease_is_taken_back_and_the_job_runs_again(world: World) -> 
     assert expire(world) == [False]
 
     job = world.job("a")
-    assert (job["state"], job["owner"], job["crashes"], job["attempts"], job["error_class"]) == ("waiting", None, 1, 0, "crashed")
+    assert (job["state"], job["owner"], job["crashes"], job["attempts"], job["error_class"]) == (
+        "waiting",
+        None,
+        1,
+        0,
+        "crashed",
+    )
     (again,) = world.claim("w2", lease_s=LEASE_S)
     assert world.finish(again, Done()) == "done"
 
@@ -397,7 +404,10 @@ def test_retry_dead_takes_all_of_a_kind_or_cause(world: World) -> None:
 
 
 def test_a_drained_worker_gives_its_jobs_back_at_no_cost(world: World) -> None:
+    started = asyncio.Event()
+
     async def hang(args, ctx):
+        started.set()
         await asyncio.Event().wait()
 
     runner = world.runner(kinds=kind_of(hang))
@@ -405,8 +415,7 @@ def test_a_drained_worker_gives_its_jobs_back_at_no_cost(world: World) -> None:
 
     async def go() -> None:
         running = asyncio.create_task(runner.run())
-        while not runner.busy:
-            await asyncio.sleep(0)
+        await started.wait()
         runner.stop(0.0)
         await running
 

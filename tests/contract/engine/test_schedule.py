@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.factories import HOUR_S, MINUTE_S, US, World
 
 from everkept.domain.jobs import Discard, Done, GiveUp, Retry, Snooze
 from everkept.store.jobs import schedule
-from tests.factories import HOUR_S, MINUTE_S, US, World
 
 IDLE_S = 30 * MINUTE_S
 WAIT_MAX_US = int(4 * HOUR_S * US)
@@ -29,8 +29,8 @@ def test_schedule_is_one_job_for_equal_kind_and_key(world: World) -> None:
     world.schedule("a", args=json.dumps({"n": 2}))
     world.schedule("a", kind="other")
 
-    assert [("work", "a"), ("other", "a")] == world.rows("select kind, key from jobs order by id")
-    assert {"n": 2} == json.loads(world.job("a")["args"])
+    assert world.rows("select kind, key from jobs order by id") == [("work", "a"), ("other", "a")]
+    assert json.loads(world.job("a")["args"]) == {"n": 2}
 
 
 def test_schedule_touches_no_lane(world: World) -> None:
@@ -173,7 +173,7 @@ def test_a_dead_timer_that_fails_again_is_dead_again(world: World) -> None:
     assert lease.attempts == 1
     world.finish(lease, GiveUp("permanent", "still no use"))
 
-    assert ["no use", "still no use"] == [r["error"] for r in json.loads(world.job("t")["history"])]
+    assert [r["error"] for r in json.loads(world.job("t")["history"])] == ["no use", "still no use"]
 
 
 @pytest.mark.parametrize("outcome", [Done(), Discard("gone")])
@@ -186,7 +186,7 @@ def test_a_finished_job_is_armed_again_with_new_budgets(world: World, outcome) -
     world.schedule("a", due_in=5)
 
     job = world.job("a")
-    assert ("waiting", 5, 0, 0, None) == tuple(job[x] for x in ("state", "due_at", "attempts", "crashes", "error"))
+    assert tuple(job[x] for x in ("state", "due_at", "attempts", "crashes", "error")) == ("waiting", 5, 0, 0, None)
     assert len(json.loads(job["history"])) == 1
 
 

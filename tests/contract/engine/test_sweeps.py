@@ -1,9 +1,12 @@
-"""Backstops: each repairs what the normal path lost, says so as a warning, and is hidden from by nothing in front of it."""
+"""Backstops: each repairs what the normal path lost and says so as a warning; nothing in front of a case hides it."""
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import structlog
+from tests.factories import HOUR_S, MINUTE_S, US, World, kind_of
 
 from everkept.config import Settings
 from everkept.domain.jobs import GiveUp
@@ -13,7 +16,6 @@ from everkept.store.periodic import list_periodic
 from everkept.store.windows import EXTRACT, SUMMARISE
 from everkept.work.job import Trust
 from everkept.work.maintenance import CHUNK, PeriodicTask
-from tests.factories import HOUR_S, MINUTE_S, US, World, kind_of
 
 DAY_S = 24 * HOUR_S
 WARNING = "a sweep repaired what the normal path should have done"
@@ -34,7 +36,7 @@ def window(world: World, thread: str = "t", text: str = "I live in Lisbon", subj
     while len(world.windows(thread)) == before:
         (lease,) = world.claim(uses={"local": 1})
         world.runner()
-        world.run(world.runner()._work(lease, _trust(world)))  # noqa: SLF001
+        world.run(world.runner()._work(lease, _trust(world)))
     return int(world.value("select max(id) from windows where stream_id = ?", world.stream(thread)))
 
 
@@ -47,7 +49,7 @@ def _trust(world: World) -> Trust:
 
 def test_a_timer_fires_by_the_tick_alone_whatever_became_of_its_wake_up(world: World) -> None:
     """Notifications only shorten a poll: here all of them are dropped."""
-    world.store.on_due = lambda due: None
+    world.store.on_due = lambda _due: None
     world.add("t", "hello")
     world.tick(30 * MINUTE_S)
     world.run_until_idle()
@@ -57,7 +59,9 @@ def test_a_timer_fires_by_the_tick_alone_whatever_became_of_its_wake_up(world: W
 # ---- episodes and facts
 
 
-@pytest.mark.parametrize(("kind", "task", "column"), [(SUMMARISE, "sweep_summaries", "summary_at"), (EXTRACT, "sweep_facts", "facts_at")])
+@pytest.mark.parametrize(
+    ("kind", "task", "column"), [(SUMMARISE, "sweep_summaries", "summary_at"), (EXTRACT, "sweep_facts", "facts_at")]
+)
 def test_a_window_without_its_job_gets_it_back_with_a_warning(world: World, kind: str, task: str, column: str) -> None:
     made = window(world)
     world.do("delete from jobs where kind = ?", kind)
@@ -328,7 +332,7 @@ def test_a_restart_neither_skips_nor_repeats(world: World) -> None:
         world.maintain(f"life{n}")
         starts += ran
         world.tick(40)
-    waits = [b - a for a, b in zip(starts, starts[1:], strict=False)]
+    waits = [b - a for a, b in itertools.pairwise(starts)]
     assert set(waits) == {120}
 
 
@@ -367,7 +371,9 @@ def test_a_failure_keeps_its_place_and_is_shown_until_it_ends_well(world: World)
 
     world.runner(kinds={}, tasks=[PeriodicTask(name="count", every_s=100, chunk=chunk)])
     world.maintain()
-    assert world.rows("select last_error, cursor, rows_repaired, last_success_at from periodic") == [("locked", 10, 1, None)]
+    assert world.rows("select last_error, cursor, rows_repaired, last_success_at from periodic") == [
+        ("locked", 10, 1, None)
+    ]
     world.tick(100)
     world.maintain()
     assert seen == [0, 10, 10, 20]
@@ -384,8 +390,10 @@ def test_a_task_that_fails_does_not_stop_the_others(world: World) -> None:
         ran.append("good")
         return 0, 0
 
-    world.runner(kinds={}, tasks=[
-        PeriodicTask(name="bad", every_s=100, chunk=bad), PeriodicTask(name="good", every_s=100, chunk=good)])  # fmt: skip
+    world.runner(
+        kinds={},
+        tasks=[PeriodicTask(name="bad", every_s=100, chunk=bad), PeriodicTask(name="good", every_s=100, chunk=good)],
+    )
     world.maintain()
     assert ran == ["good"]
 
@@ -424,9 +432,18 @@ def test_settings_have_the_intervals_of_the_brief(world: World) -> None:
     world.maintain()
     every = {row[0]: row[1] / US for row in world.read(list_periodic)}
     expected = {
-        "expire_leases": 5, "sweep_summaries": 120, "sweep_facts": 120, "sweep_abandoned": 3600, "sweep_conflicts": 120,
+        "expire_leases": 5,
+        "sweep_summaries": 120,
+        "sweep_facts": 120,
+        "sweep_abandoned": 3600,
+        "sweep_conflicts": 120,
         "sweep_unembedded": 120,
-    }  # fmt: skip
+    }
     assert expected.items() <= every.items()
     base: Settings = world.settings
-    assert (base.work.claim_max, base.window.abandoned_s, base.work.crashes_max, base.work.lease_s) == (20, DAY_S, 5, 600)
+    assert (base.work.claim_max, base.window.abandoned_s, base.work.crashes_max, base.work.lease_s) == (
+        20,
+        DAY_S,
+        5,
+        600,
+    )

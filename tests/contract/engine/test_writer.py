@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 import structlog
+from tests.factories import connect_unsynced, open_store
 
 from everkept.errors import StoreFull, StoreUnavailable
 from everkept.ports.clock import VirtualClock
 from everkept.store.sqlite import choose_driver
 from everkept.store.store import Store
 from everkept.store.writer import set_wise
-from tests.factories import connect_unsynced, open_store
 
 DRIVER_ERROR = choose_driver().module.OperationalError
 
 
 class ShakyConnection:
-    """A driver connection that fails where told: `when(sql)` may raise; `lose` rolls the whole transaction back first."""
+    """A driver connection that fails where it is told to, and may lose its whole transaction, as on a full disk."""
 
     def __init__(self, raw: Any, shaky: Shaky) -> None:
         self._raw = raw
@@ -49,7 +49,9 @@ class Shaky:
         self.text = "database or disk is full"
         self.statements: list[str] = []
 
-    def fail(self, at: str, *, times: int = 1, rolls_back: bool = False, text: str = "database or disk is full") -> None:
+    def fail(
+        self, at: str, *, times: int = 1, rolls_back: bool = False, text: str = "database or disk is full"
+    ) -> None:
         self.full_at, self.times, self.rolls_back, self.text = at, times, rolls_back, text
 
     def connect(self, path: Path, read_only: bool) -> Any:
@@ -96,7 +98,9 @@ def keep_all(conn, items: list[str]) -> list[str | Exception]:
 
 
 def kept(store: Store) -> list[str]:
-    return store.read_now(lambda conn: [r[0] for r in conn.raw.execute("select what from kept order by rowid").fetchall()])
+    return store.read_now(
+        lambda conn: [r[0] for r in conn.raw.execute("select what from kept order by rowid").fetchall()]
+    )
 
 
 def test_waiting_calls_share_one_transaction(shop: Store, shaky: Shaky) -> None:
@@ -137,7 +141,7 @@ def test_a_failing_commit_is_told_to_every_caller_and_nothing_is_kept(shop: Stor
 
 
 def test_a_transaction_lost_with_a_statement_runs_each_call_alone(shop: Store, shaky: Shaky) -> None:
-    """A full disk in the middle of a group rolls all of it back: released neighbours were gone, and count as not done."""
+    """A full disk in the middle of a group rolls all of it back: what neighbours had written is gone with it."""
 
     def greedy(conn) -> None:
         conn.raw.execute("insert into kept select 'greedy'")
@@ -218,7 +222,7 @@ def test_effects_of_what_was_rolled_back_never_run(shop: Store, shaky: Shaky, lo
 
 def test_an_effect_that_fails_costs_no_caller_its_answer(shop: Store) -> None:
     def write(conn) -> str:
-        conn.after_commit(lambda: 1 / 0)  # type: ignore[arg-type,return-value]
+        conn.after_commit(lambda: 1 / 0)
         return keep(conn, "a")
 
     first, second = shop.writer.submit(write), shop.writer.submit(keep, "b")
@@ -229,7 +233,9 @@ def test_an_effect_that_fails_costs_no_caller_its_answer(shop: Store) -> None:
     assert [x["log_level"] for x in logs] == ["error"]
 
 
-def test_a_checkpoint_that_fails_is_not_a_failed_commit(tmp_path: Path, clock: VirtualClock, shaky: Shaky, monkeypatch) -> None:
+def test_a_checkpoint_that_fails_is_not_a_failed_commit(
+    tmp_path: Path, clock: VirtualClock, shaky: Shaky, monkeypatch
+) -> None:
     monkeypatch.setattr("everkept.store.writer.CHECKPOINT_ROWS", 0)
     store = open_store(tmp_path / "x.db", clock, connect=shaky.connect)
     shaky.fail("wal_checkpoint", text="disk I/O error")
@@ -240,7 +246,9 @@ def test_a_checkpoint_that_fails_is_not_a_failed_commit(tmp_path: Path, clock: V
     store.close()
 
 
-def test_set_wise_calls_are_handed_over_together_and_an_exception_in_the_results_goes_to_one_caller(shop: Store) -> None:
+def test_set_wise_calls_are_handed_over_together_and_an_exception_in_the_results_goes_to_one_caller(
+    shop: Store,
+) -> None:
     sizes: list[int] = []
 
     @set_wise

@@ -18,6 +18,8 @@ SAID = to_us(datetime(2024, 5, 15, 12, tzinfo=UTC))
     ("text", "first", "end"),
     [
         ("yesterday", "2024-05-14", "2024-05-15"),
+        ("this morning", "2024-05-15", "2024-05-16"),
+        ("seit zwei Wochen", "2024-05-01", "2024-05-02"),
         ("the day before yesterday", "2024-05-13", "2024-05-14"),
         ("tomorrow", "2024-05-16", "2024-05-17"),
         ("last week", "2024-05-06", "2024-05-13"),
@@ -105,3 +107,17 @@ def test_time_expression_is_noticed() -> None:
 def test_any_text_at_any_time_is_read_without_error(text: str, said_us: int, zone_min: int | None) -> None:
     for found in find_dates(f"{text} yesterday {text}", said_us, zone_min):
         assert found.from_us < found.until_us
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("on Monday", "2024-05-20"),
+        ("on Friday", "2024-05-17"),
+        ("in March", "2025-03-01"),
+        ("last Monday", "2024-05-13"),
+    ],
+)
+def test_bare_weekday_or_month_ahead_is_the_next_one(text: str, first: str) -> None:
+    (found,) = find_dates(text, SAID, None, ahead=True)
+    assert local_time(found.from_us, None).date().isoformat() == first

@@ -74,6 +74,11 @@ def test_many_valued_statements_stand_together() -> None:
     assert live(states(say(1, 0, "tea", "likes"), say(2, 1, "coffee", "loves"))) == {1, 2}
 
 
+def test_closure_names_what_it_ends_in_another_form_of_the_word() -> None:
+    found = states(say(1, 0, "go hiking in Saxony", "plans to"), say(2, 3, "hike", "plans to", closes=True))
+    assert (found[1].closed_at_us, found[1].closed_by) == (3 * DAY, 2)
+
+
 def test_closure_ends_the_matching_statement_at_its_date() -> None:
     car = say(1, 0, "a red car", "owns")
     found = states(car, say(2, 10, "car", "owns", closes=True, valid_until_us=7 * DAY))

@@ -57,7 +57,7 @@ def test_reply_comes_back_untouched_with_its_usage() -> None:
         (Fail(status=402), ProviderDown),
         (Fail(status=403, message="this key has no permission"), ProviderDown),
         (Fail(status=404, code="model_not_found"), ProviderDown),
-        (Fail(status=404), Permanent),
+        (Fail(status=404), ProviderDown),
         (Fail(status=400, code="context_length_exceeded"), Permanent),
         (Fail(status=413), Permanent),
         (Fail(status=422), Permanent),

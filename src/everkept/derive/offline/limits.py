@@ -16,13 +16,26 @@ NOT_MEANT = _pattern(
     r"I\s(?:think|guess|suppose|doubt)|almost|nearly|as\sthough|kidding|joking|"
     r"wenn|falls|würden?|könnten?|wäre|vielleicht|angenommen|ich\sglaube|fast|hätte|"
     r"se\s(?:eu|a|o|me)|talvez|gostaria|acho\sque|quase|ojalá|quizás?|si\s(?:yo|me)|tal\svez|creo\sque|casi)\b"
-    r"|\b(?:he|she|they|friend|someone|people|everyone)\s(?:say|says|said|told|thinks?|claims?)\b"
-    r"|\b(?:sagt|sagte|meint|meinte|behauptet|disse|diz|dijo|dice)\b"
     r"|もし|たら|なら|かもしれ|でしょう"
 )
-"""A sentence with one of these is a hypothesis, a doubt or somebody else's word: it says nothing of the speaker."""
+"""A sentence with one of these is a hypothesis or a doubt: it says nothing of the speaker."""
+A_CLAUSE_BEGINS = _pattern(
+    r"(?:^|[,;:.()\-–—\"]|\b(?:and|but|so|because|'cause|cause|since|though|although|while|that|know|then|also|"
+    r"honestly|normally|"
+    r"personally|usually|generally|mostly|too|yeah|yes|well|oh|now|hey|except|today|yesterday|say|mention))\s*$"
+)
+"""Before "I like": anything else makes it a relative clause ("a job I enjoy")."""
+RELATIVE = _pattern(r"^[\w\s'-]+?\s(?:that|who|which)\b")
+JOINED = _pattern(r"^[\w'-]+(?:\s[\w'-]+)?\sand\s[\w'-]+(?:\s[\w'-]+){0,2}(?=$)")
+"""Two things under one head ("action and sci-fi movies"), which make one object."""
+REPORTED = _pattern(
+    r"\b(?:he|she|they|friend|someone|people|everyone)\s(?:say|says|said|told|thinks?|claims?)\b"
+    r"|\b(?:sagt|sagte|meint|meinte|behauptet|disse|diz|dijo|dice)\b"
+)
+"""Somebody else's word."""
 SOMEBODY_ELSES = _pattern(
-    r"(?:\b(?:who|that|did|do|does|when|whether|until|before|after|because|where|why|how|dass|ob|bis|bevor|que|quando|cuando)\s)$"
+    r"(?:\b(?:who|that|did|do|does|when|whether|until|before|after|because|where|why|how|dass|ob|bis|bevor|que|"
+    r"quando|cuando)\s)$"
 )
 """Before a clause: it hangs on another one, and may be neither stated nor present."""
 
@@ -30,8 +43,11 @@ ENDS_OBJECT = _pattern(
     r"\s(?:and|but|or|because|'cause|cause|since|when|while|so|where|which|who|whose|that|until|till|although|though|"
     r"as|after|before|if|even|especially|these\sdays|at\sthe\smoment|right\snow|now|too|again|as\swell|already|"
     r"any\s?more|lately|recently|not|instead|by\sthe\sway|altogether|though|tho|btw|lol|please|thanks|"
-    r"so\smuch|so\sfar|a\slot|very\smuch|most\sof\sall|more\sthan|for\s(?:now|years|ages|(?:\w+\s){0,2}years)|"
+    r"so\smuch|so\sfar|a\slot|very\smuch|to\s(?:help|get|make|be|improve|keep|relieve|relax|pay)\b|most\sof\sall|"
+    r"more\sthan|for\s(?:now|years|ages|(?:\w+\s){0,2}years)|"
     r"a\s(?:while|few|couple)\b.*?\b(?:ago|back)|(?:some|many|several|few)\s\w+\sago|the\sother\s(?:day|night|week)|"
+    r"(?:last|next|this)\s(?:mon|tues?|wed|thurs?|fri|sat|sun|weekend)|(?:on|at|over)\s(?:the\s)?weekend|(?:every|"
+    r"each)\sday|"
     r"(?:every\s)?once\sin\sa\swhile|at\s(?:\d|noon|midnight|half)|for\s(?:the\spast|over|about|almost)|"
     r"with(?!\s(?-i:[A-Z]))|"
     r"und|aber|oder|weil|seit|jetzt|mit(?!\s(?-i:[A-Z]))|wieder|auch|nicht|um\s\d|gerade|dass|denn|"
@@ -40,13 +56,18 @@ ENDS_OBJECT = _pattern(
 )
 ENDS_NAME = _pattern(r"\s(?:with|mit|com|con|e|for|on|to)\s.*$")
 """After a place, an organisation or a person comes something else."""
+ENDS_GOODS = _pattern(r"\s(?:for|to|from|on|off|para|por|no|na|em|nas?|de\sum|für|von|bei|im|am)\s.*$")
+"""After a thing that was bought or sold comes why, where or from whom."""
 LOOSE_END = _pattern(
-    r"(?:^|\s)(?:in|on|at|from|for|to|of|with|by|the|a|an|am|im|um|den|vom|em|no|na|en|el|de|by|back\sin|early|late|just)$"
+    r"(?:^|\s)(?:in|on|at|from|for|to|of|with|by|the|a|an|am|im|um|den|dem|vom|zum|em|no|na|en|el|de|ab|early|late|"
+    r"just|"
+    r"about|around|over|like|some|morning|afternoon|evening|night|itself|o|dia)$|^(?:also|then|evening|morning)\s"
 )
 SPLITS_LIST = _pattern(r"\s*(?:,|\band\b|\bund\b|\be\b|\by\b)\s*")
 NO_OBJECT = frozenset(
     "it that this them those these him her you me us there here one some something anything everything nothing what "
-    "how to your his their the a an both all so when if es das dich dir isso isto ele ela você eso esto lo la él ella "
+    "how to your his their the a an both all so when if and but or because while again too now not "
+    "es das dich dir isso isto ele ela você eso esto lo la él ella "
     "kein keine keinen wie was que nada".split()
 )
 """Words that name nothing by themselves."""
@@ -65,14 +86,19 @@ OWN = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 NOT_A_TASTE = _pattern(
     r"^(?:(?:all\s)?the\s(?-i:[a-z])|(?:is|are|was|were|so|more|being\s(?:around|with))\b|spending\stime$|"
     r"to\s(?:see|hear|know|have|be|get|think|help|learn|say|talk|chat|share|keep|stay|try|do|go)\b|"
-    r"(?:working|seeing|hearing|talking|chatting|having|getting|being|knowing|watching|how|an?\sgood)\b)"
+    r"(?:working|seeing|hearing|talking|chatting|having|getting|being|knowing|watching|how|an?\s(?:good|ton|lot)|"
+    r"lots|every)\b)"
     r"|\b(?:idea|ideas|sound|sounds|vibe|vibes|look|looks|feeling|way|kind\sof|sort\sof|moments?|thing|things|part|"
     r"option|one|ones|approach|plan|answer|question|version|much|bit)\b"
 )
-NOT_A_DEED = _pattern(r"^(?:an?|the|my|our|his|her|their|this|bed|sleep|work|school|lunch|dinner|be|try|see|do|have\sto)\b")
+NOT_A_DEED = _pattern(
+    r"^(?:an?|the|my|our|his|her|their|this|bed|sleep|work|school|lunch|dinner|be|try|see|do|"
+    r"have\sto)\b"
+)
 NOT_A_PLACE = _pattern(
     r"^(?:an?|my|our|his|her|their|the\s(?-i:[a-z])|\d|ein\w{0,2}|um|uma|un|una)\b"
-    r"|^(?-i:[a-z])(?!ao|á|a\s)[\w\s]*$|\b(?:area|place|house|flat|apartment|city|countryside|neighbou?rhood|town)$"
+    r"|^(?-i:[a-z])(?!ao|á|a\s)[\w\s]*$|(?-i:\b(?:area|place|house|flat|apartment|city|countryside|neighbou?rhood|"
+    r"town)$)"
 )
 """A flat, my dreams, the countryside: where one lives within a place, or no place at all."""
 NOT_OWNED = _pattern(
@@ -100,3 +126,11 @@ REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"'s$"), ""),
 )
 """How a name reads where it is the subject of a sentence."""
+NOT_A_NAME = _pattern(
+    r"^(?:(?-i:[a-zäöü])\w*$|(?:Yes|No|Oh|Hey|Hi|Wow|Well|OK|Okay|Who|What|Everyone|Everybody|Nobody|Someone|Somebody|"
+    r"People|Kids|Life|God|There|Here|Mum|Mom|Dad|And|But|So|Then|My|Our|Your|The|Monday|Tuesday|Wednesday|Thursday|"
+    r"Friday|Saturday|Sunday|January|February|March|April|June|July|August|September|October|November|December|"
+    r"Also|Now|Today|Yesterday|Since|When|Das|Der|Die|Es|Er|Wir|Was|Wer|Man|Montag|Dienstag|Mittwoch|Donnerstag|"
+    r"Freitag|Samstag|Sonntag|Urlaub|Geburtstag|Zeit|Gente|Ele|Ela|Hoje|Isso|Tudo)\b)"
+)
+"""Begins with a capital letter for another reason than being a name."""

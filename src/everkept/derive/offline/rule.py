@@ -13,7 +13,12 @@ from typing import Any
 
 from everkept.domain.facts import EntityType, FactKind
 
-_WORD = r"(?!(?:I|I'\w+|He|She|It|They|We|You|This|That)\b)[A-ZÀ-ÖØ-Þ][\w'’-]+"
+_OPENERS = (
+    "I|He|She|It|They|We|You|This|That|These|Those|And|But|So|Also|Then|Oh|Yes|Yeah|No|Well|When|If|Since|Because|Now|"
+    "Just|Still|Maybe|Und|Aber|Ja|Nein|Mas|Sim|Pero"
+)
+"""Written with a capital at the head of a sentence, and no name."""
+_WORD = rf"(?!(?:{_OPENERS})\b)[A-ZÀ-ÖØ-Þ][\w'’-]+"
 _LINK = r"(?:(?:de|da|do|dos|das|von|van|der|of|the)\s){0,2}"
 NAME = rf"(?-i:{_WORD}(?:\s{_LINK}{_WORD}){{0,3}})"
 ONE_NAME = rf"(?-i:{_WORD}(?:\s{_WORD})?)"
@@ -53,6 +58,8 @@ class Rule:
     """Several objects may be listed."""
     beside: bool = False
     """May be read from a clause that another rule has already read."""
+    names: bool = False
+    """Only tells what somebody is called, which stays true in a doubt ("my sister Ana might come")."""
     now_replaces: bool = False
     """Said with "now" or "new", it takes the place of what was before."""
     taste: bool = False

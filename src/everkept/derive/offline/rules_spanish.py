@@ -14,12 +14,14 @@ SPANISH: tuple[Rule, ...] = (
     rule(rf"\bmi\snombre\ses\s(?P<object>{ONE_NAME})", "se llama", **PERSON),
     rule(rf"\bme\sllamo\s(?P<object>{ONE_NAME})", "se llama", **PERSON),
     rule(rf"{_YO}vivo\sen\s(?P<object>{NAME})", "vive en", **PLACE),
-    rule(rf"\bme\smudé\s(?:[\w\s]+?\s)?a\s(?P<object>{NAME})", "vive en", text="{entity} se mudó a {object}", event=True,
+    rule(rf"\bme\smudé\s(?:[\w\s]+?\s)?a\s(?P<object>{NAME})",
+         "vive en", text="{entity} se mudó a {object}", event=True,
          **PLACE),
     rule(rf"\bya\sno\svivo\sen\s(?P<object>{NAME})", "vive en", text="{entity} ya no vive en {object}", closes=True,
          event=True, **PLACE),
     rule(rf"{_YO}trabajo\s(?:en|para)\s(?P<object>{NAME})", "trabaja en", **ORGANISATION),
-    rule(rf"\bya\sno\strabajo\s(?:en|para)\s(?P<object>{NAME})", "trabaja en", text="{entity} ya no trabaja en {object}",
+    rule(rf"\bya\sno\strabajo\s(?:en|para)\s(?P<object>{NAME})",
+         "trabaja en", text="{entity} ya no trabaja en {object}",
          closes=True, event=True, **ORGANISATION),
     rule(rf"{_YO}trabajo\scomo\s{ROLE}", "trabaja como", now_replaces=True),
     rule(rf"\bsoy\s(?P<topic>alérgic[oa])\s(?:a|al)\s{REST}", "es alérgico a", text="{entity} es {topic} a {object}",
@@ -32,7 +34,7 @@ SPANISH: tuple[Rule, ...] = (
     rule(r"\bsoy\s(?P<object>vegetarian[oa]|vegan[oa])\b", "dieta", text="{entity} es {object}"),
     *(
         rule(rf"\bmi\s(?P<topic>{kin})(?:,|\sse\sllama)?\s(?P<object>{ONE_NAME})", "tiene {topic}",
-             text=f"{article} {{topic}} de {{entity}} se llama {{object}}", kind="entity")
+             text=f"{article} {{topic}} de {{entity}} se llama {{object}}", names=True, kind="entity")
         for article, kin in (("El", _MALE), ("La", _FEMALE))
     ),
     rule(rf"{_YO}vendí\s(?:mi|el|la)\s{REST}", "tiene", text="{entity} vendió {object}", closes=True, event=True),

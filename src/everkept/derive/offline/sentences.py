@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from everkept.domain.date_words import MONTHS
 
-_PASTED = re.compile(r"```.*?(?:```|\Z)|^[>|].*$", re.DOTALL | re.MULTILINE)
+_PASTED = re.compile(r"```.*?(?:```|\Z)|^[>|][^\n]*$", re.DOTALL | re.MULTILINE)
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 _ABBREVIATED = "|".join(
-    rf"(?<=\b{word})" for word in ("St", "Dr", "Dra", "Mr", "Ms", "Mrs", "Sr", "Sra", "Nr", "No", "Prof", "ca", "bzw", "vs")
+    rf"(?<=\b{word})" for word in ("St",
+    "Dr", "Dra", "Mr", "Ms", "Mrs", "Sr", "Sra", "Nr", "No", "Prof", "ca", "bzw", "vs")
 )
 _AFTER_DETERMINER = "|".join(
     rf"(?<=\b{word}\s{digits})"

@@ -50,6 +50,19 @@ def test_pleasantries_and_questions_are_no_learnings() -> None:
     assert not any("?" in one or "thanks" in one for one in learnings)
 
 
+def test_what_tells_something_comes_before_small_talk() -> None:
+    talk = [
+        turn("Welcome back! How nice to hear from you on this lovely day.", "assistant"),
+        turn("Careful, what did I tell you about nuts? I'd like to be alive."),
+        turn("Take a cake with nuts for the party, nuts are always good at a party.", "assistant"),
+        turn("My nephew Leo is five. The party is on Saturday in Braga."),
+    ]
+    lines = summarise_offline(talk, known_names={"user": "Tom"}, chars_max=80).text.splitlines()
+    assert lines == ["Tom: My nephew Leo is five.", "Tom: The party is on Saturday in Braga."]
+    whole = summarise_offline(talk, known_names={"user": "Tom"}).text
+    assert whole.startswith("Tom: ")
+
+
 def test_what_is_no_evidence_is_not_summarised() -> None:
     assert summarise_offline([turn("Secret plan", evidence=False)], known_names={}).text == ""
 
