@@ -198,7 +198,7 @@ _WEIGHT = "Weight of "
 
 
 def _weight(default: float, feature: str) -> Any:
-    return _number(default, -20, 20, _WEIGHT + feature + ".", overridable=True)
+    return _number(default, -20, 20, _WEIGHT + feature + ".")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -211,8 +211,8 @@ class Recall:
     contradiction_low: float = _number(
         0.80, 0, 1, "From here on two facts with other predicates may contradict each other; a judge reads both.", overridable=True
     )
-    candidates_lexical: int = _number(150, 1, 10_000, "Candidates by lexical score.", overridable=True)
-    candidates_dense: int = _number(40, 0, 10_000, "Candidates by vector.", overridable=True)
+    candidates_lexical: int = _number(150, 1, 10_000, "Candidates by lexical score.")
+    candidates_dense: int = _number(40, 0, 10_000, "Candidates by vector.")
     weight_bm: float = _weight(4.5, "the lexical score, with static vectors")
     weight_bm_lexical: float = _weight(7.5, "the lexical score, where there are no vectors")
     weight_bm_mini: float = _weight(3.5, "the lexical score, with a neural embedder")
@@ -310,7 +310,6 @@ class Settings:
         "wordllama", "Embedder: wordllama, minilm, e5, or vendor:model.",
         pattern=r"[a-z][a-z0-9_-]*(:\S+)?", shape="a name or vendor:model",
     )  # fmt: skip
-    off: bool = _value(False, "Capture nothing in this process.")
     memory: Memory = Memory()
     window: Window = Window()
     work: Work = Work()

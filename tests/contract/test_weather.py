@@ -138,10 +138,7 @@ def backlog(world: World, windows: int, subjects: int = 40) -> None:
 OUTAGES = [
     pytest.param(Transient("status 503"), id="503"),
     pytest.param(ProviderDown("status 401"), id="401"),
-    pytest.param(ProviderDown("insufficient_quota"), id="quota"),
-    pytest.param(RateLimited("status 429"), id="429"),
     pytest.param(RateLimited("status 429", retry_after_s=0), id="429 at once"),
-    pytest.param(RateLimited("status 429", retry_after_s=20), id="429 in 20 s"),
 ]
 
 
@@ -562,6 +559,7 @@ def test_an_embedder_that_answers_badly_is_waited_out(make_world: Callable[..., 
     runner._tools = replace(runner._tools, embedder=embedder)  # noqa: SLF001
     one_window(world)
     world.run_until_idle()
+    world.live(5)
     key = str(world.project.id)
     job = world.job(key, "embed_passages")
     assert job["state"] == "waiting"

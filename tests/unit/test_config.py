@@ -46,7 +46,7 @@ def write_toml(home: Path, text: str) -> Path:
         ("recall.candidates_lexical", 150), ("recall.candidates_dense", 40),
         ("server.bind", "127.0.0.1:7411"), ("store.changes_retention_s", 30 * 86_400),
         ("status.due_work_s", 300), ("status.episode_failures_max", 0), ("status.fact_failures_max", 0),
-        ("model", None), ("embedder", "wordllama"), ("off", False),
+        ("model", None), ("embedder", "wordllama"),
     ],
 )  # fmt: skip
 def test_defaults_are_those_of_the_design(tmp_path: Path, key: str, default: Any) -> None:
@@ -143,9 +143,6 @@ def test_null_turns_the_timer_off_from_every_source(tmp_path: Path) -> None:
         ("EVERKEPT_BIND", "0.0.0.0:80", "server.bind", "0.0.0.0:80"),
         ("EVERKEPT_SERVER__BIND", "[::1]:7411", "server.bind", "[::1]:7411"),
         ("EVERKEPT_API_KEY", "ek_1", "secrets.api_key", "ek_1"),
-        ("EVERKEPT_OFF", "1", "off", True),
-        ("EVERKEPT_OFF", "No", "off", False),
-        ("EVERKEPT_OFF", "", "off", False),
         ("EVERKEPT_MEMORY__ENABLED", "false", "memory.enabled", False),
         ("EVERKEPT_WORK__SLOTS", " 8 ", "work.slots", 8),
         ("EVERKEPT_SERVER__ALLOWED_HOSTS", "a.example, b.example,", "server.allowed_hosts", ("a.example", "b.example")),

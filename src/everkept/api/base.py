@@ -14,6 +14,7 @@ from everkept.errors import NotFound
 from everkept.ports.clock import Clock
 from everkept.recall.search import Searcher
 from everkept.store.connection import Connection
+from everkept.store.effective import effective
 from everkept.store.projects import ProjectRow, find_subject
 from everkept.store.store import Store
 from everkept.store.streams import get_thread
@@ -43,7 +44,13 @@ class Cases:
 
     @property
     def _settings(self) -> Settings:
+        """Of the process: what the store resolves further by project and thread when it decides."""
         return self._parts.settings
+
+    @property
+    def _project_settings(self) -> Settings:
+        """As this project sees them."""
+        return effective(self._parts.settings, self._project.settings)
 
     def _scope(self, conn: Connection, subject: str | None, thread: str | None) -> Scope | None:
         """The scope in rows, or None where the subject was never seen. Raises NotFound for an unknown thread."""

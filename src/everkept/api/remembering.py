@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -101,7 +102,7 @@ class Remembering(Capturing):
         as_of_us, known_us = microseconds(as_of, "as_of"), microseconds(known_at, "known_at")
         return Moment(
             as_of_us=now if as_of_us is None else as_of_us, known_at_us=now if known_us is None else known_us,
-            confidence_floor=self._settings.recall.confidence_floor,
+            confidence_floor=self._project_settings.recall.confidence_floor,
         )  # fmt: skip
 
     def _fact_view(self, conn: Connection, fact: FactRow, at: Moment) -> v.Fact:
@@ -210,8 +211,10 @@ class Remembering(Capturing):
             now = stages_of(conn, [window])[window.id][stage]
             if now.state in ("completed", "skipped"):
                 raise Conflict(f"the {stage} of {episode_id} is {now.state}; there is nothing to retry", id=episode_id, state=now.state)
-            if now.job is None or not retry_by_hand(conn, self._project_id, now.job):
-                schedule(conn, jobs_of(window, kinds=[STAGES[stage]]))  # not dead: it runs now, once
+            if now.state == "dead" and now.job is not None:
+                retry_by_hand(conn, self._project_id, now.job)
+            elif now.state != "processing":  # one run is enough, however many ask for it
+                schedule(conn, [replace(wish, due_at_us=conn.now()) for wish in jobs_of(window, kinds=[STAGES[stage]])])
 
         await self._store.write(retry)
         return await self.get_episode(episode_id)
@@ -226,11 +229,12 @@ class Remembering(Capturing):
         selection = Selection(
             project=self._project_id, stream=scope.stream, subject=scope.subject, since=microseconds(since, "since"),
             until=microseconds(until, "until"), include_skipped=include_skipped, fresh=fresh,
+            model=None if self._parts.tools.model is None else self._parts.tools.model.model.name,
         )  # fmt: skip
         plan = await self._store.read(plan_reprocess, selection)
         model = self._parts.tools.model
-        calls = plan.questions if fresh and model is not None else 0
-        usd = model.model.estimate_usd(plan.tokens_in, plan.tokens_out) if calls and model is not None else (0.0 if not calls else None)
+        calls = 0 if model is None else plan.questions
+        usd = 0.0 if model is None or not calls else model.model.estimate_usd(plan.tokens_in, plan.tokens_out)
         scheduled = 0
         if not dry_run:
             before = None

@@ -343,7 +343,7 @@ class ReprocessPlan(View):
 
     windows: int
     calls: int
-    """Paid questions; 0 unless `fresh`."""
+    """Questions a model has to be paid for: those that no journaled reply of it answers, or all with `fresh`."""
     estimated_usd: float | None
     scheduled: int
     dry_run: bool

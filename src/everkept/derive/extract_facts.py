@@ -111,7 +111,7 @@ def new_facts(found: WindowTurns, drafts: Sequence[FactDraft]) -> list[NewFact]:
 
 def _rejections(reply: FactsReply, checked: Checked) -> str:
     """What was not taken, each with its reason, as JSON."""
-    items: list[RejectedItem] = [*reply.rejected, *(RejectedItem(r.draft.text[:500], r.reason) for r in checked.rejected)]
+    items: list[RejectedItem] = [*reply.rejected, *(RejectedItem(f"{r.draft.text[:300]} (“{r.draft.quote[:200]}”)", r.reason) for r in checked.rejected)]
     return json.dumps([{"item": i.item, "reason": i.reason} for i in items], ensure_ascii=False)
 
 

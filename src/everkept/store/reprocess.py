@@ -24,6 +24,8 @@ class Selection:
     until: int | None
     include_skipped: bool
     fresh: bool
+    model: str | None
+    """The model of today: replies of another one are no answer to its questions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +47,16 @@ _TOKENS = text("select coalesce(sum(tokens), 0) from events where stream_id = :s
 _ASKS = text("""
 select step, coalesce(max(ask), 0) from replies
 where project_id = :project and work = :work and step in ('summary', 'facts') group by step""")
+_KEPT = text("""
+select count(distinct step) from replies where project_id = :project and work = :work and model = :model
+  and step in ('summary', 'facts') and text is not null and rejected_because is null""")
 _UNSKIP = text("update windows set skipped_because = null where id = :id")
 _EVIDENCE = text("""
 update events set evidence = 1 where stream_id = :stream and seq between :start and :end and evidence = 2""")
 
 
 def plan_reprocess(conn: Connection, selection: Selection) -> Plan:
-    """How many windows, and what asking a model about all of them afresh would take."""
+    """How many windows, and how many questions a model would have to be paid for."""
     windows = questions = tokens = 0
     before = None
     while rows := _rows(conn, selection, before, 500):
@@ -59,11 +64,23 @@ def plan_reprocess(conn: Connection, selection: Selection) -> Plan:
             if w.skipped_because is not None and not selection.include_skipped:
                 continue
             windows += 1
-            questions += 2 * w.slices
-            tokens += conn.scalar(_TOKENS, {"stream": w.stream, "start": w.start_seq, "end": w.end_seq})
+            asked = _to_be_asked(conn, selection, w)
+            questions += asked
+            if asked:
+                tokens += conn.scalar(_TOKENS, {"stream": w.stream, "start": w.start_seq, "end": w.end_seq})
         before = rows[-1].id
     tokens_in = 2 * tokens + questions * PROMPT_TOKENS
     return Plan(windows=windows, questions=questions, tokens_in=tokens_in, tokens_out=questions // 2 * sum(REPLY_TOKENS.values()))
+
+
+def _to_be_asked(conn: Connection, s: Selection, w: WindowRow) -> int:
+    """Questions about a window that no journaled reply answers: all of them where they are asked afresh."""
+    if s.fresh or s.model is None:
+        return 2 * w.slices
+    kept = sum(
+        conn.scalar(_KEPT, {"project": w.project, "work": f"window:{w.id}.{part}", "model": s.model}) for part in range(w.slices)
+    )
+    return 2 * w.slices - int(kept)
 
 
 def _rows(conn: Connection, s: Selection, before: int | None, limit: int) -> list[WindowRow]:

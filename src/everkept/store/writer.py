@@ -26,8 +26,6 @@ from everkept.store.sqlite import translate
 
 log = structlog.get_logger("everkept.store")
 GROUP_MAX = 512
-import os
-LINGER = float(os.environ.get("LINGER", 0))
 YIELD_S = 0.002
 """How long the lock is left alone after a group when another process writes too (its heartbeat starves without)."""
 CHECKPOINT_ROWS = 4_000
@@ -104,7 +102,6 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._closed = False
         self._shared = False
-        self._last = 0
         self._checkpointed = 0
         self.slow: dict[str, float] = {}
         """Store functions that took longer than 20 ms: name → longest run in seconds."""
@@ -171,9 +168,7 @@ class Writer:
                     self._waiting.wait()
                 if self._closed and not (self._calls or self._urgent):
                     return
-            if LINGER and self._last > 1:
-                time.sleep(LINGER)
-            self._last = self.step()
+            self.step()
             if self._shared:
                 time.sleep(YIELD_S)
 

@@ -33,7 +33,7 @@ from everkept.derive.offline.limits import (
     SPLITS_LIST,
 )
 from everkept.derive.offline.rule import Rule
-from everkept.derive.offline.rules import RULES
+from everkept.derive.offline.rules import rules_for
 from everkept.derive.offline.rules_english import KIN_CALLED
 from everkept.derive.offline.sentences import split_sentences
 from everkept.domain.dates import Dated, find_dates
@@ -126,7 +126,7 @@ def _read(sentence: _Sentence, earlier: Sequence[FactDraft]) -> list[FactDraft]:
     doubted = NOT_MEANT.search(sentence.plain) is not None
     found: list[tuple[int, FactDraft]] = []
     taken: set[int] = set()
-    for rule in RULES:
+    for rule in rules_for(sentence.plain):
         if doubted and not rule.names:
             continue
         for match in rule.pattern.finditer(sentence.plain):

@@ -49,7 +49,7 @@ ENDS_OBJECT = _pattern(
     r"(?:last|next|this)\s(?:mon|tues?|wed|thurs?|fri|sat|sun|weekend)|(?:on|at|over)\s(?:the\s)?weekend|(?:every|"
     r"each)\sday|"
     r"(?:every\s)?once\sin\sa\swhile|at\s(?:\d|noon|midnight|half)|for\s(?:the\spast|over|about|almost)|"
-    r"with(?!\s(?-i:[A-Z]))|"
+    r"with(?!\s(?-i:[A-Z])|\s\w+$)|"
     r"und|aber|oder|weil|seit|jetzt|mit(?!\s(?-i:[A-Z]))|wieder|auch|nicht|um\s\d|gerade|dass|denn|"
     r"mas|ou|porque|desde|com(?!\s(?-i:[A-Z]))|agora|também|outra\svez|às\s\d|"
     r"y|o|pero|ahora|también|con(?!\s(?-i:[A-Z])))(?!\w).*$"

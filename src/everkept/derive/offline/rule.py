@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from everkept.domain.facts import EntityType, FactKind
@@ -34,7 +35,8 @@ class Rule:
     speaker, without a name.
     """
 
-    pattern: re.Pattern[str]
+    source: str
+    """The regular expression, caseless; it is compiled when it is first used, because all of them take a second."""
     predicate: str
     """`{topic}` in it is replaced by that group."""
     text: str = "{entity} {predicate} {object}"
@@ -68,9 +70,18 @@ class Rule:
     kind: FactKind = "literal"
     object_type: EntityType = "other"
 
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        return _compiled(self.source)
+
+
+@cache
+def _compiled(source: str) -> re.Pattern[str]:
+    return re.compile(source, re.IGNORECASE)
+
 
 def rule(pattern: str, predicate: str, **fields: Any) -> Rule:
-    return Rule(pattern=re.compile(pattern, re.IGNORECASE), predicate=predicate, **fields)
+    return Rule(source=pattern, predicate=predicate, **fields)
 
 
 PERSON: Mapping[str, Any] = {"kind": "entity", "object_type": "person"}

@@ -130,7 +130,7 @@ _WORK: tuple[Rule, ...] = (
     rule(rf"{_IVE}(?:left|quit|lost)\s(?:my\sjob\s(?:at|with)|working\s(?:at|for))\s{REST}", "works at",
          text="{entity} no longer works at {object}", closes=True, event=True, **ORGANISATION),
     rule(rf"{_IVE}(?:left|quit|lost)\smy\s(?P<object>job)\b(?!\s(?:at|with)\b)", "works at",
-         text="{entity} left the job", closes=True, event=True),
+         text="{entity} no longer has the job", closes=True, event=True),
 )  # fmt: skip
 
 _PEOPLE: tuple[Rule, ...] = (

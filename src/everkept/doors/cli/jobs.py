@@ -18,7 +18,7 @@ JobId = Annotated[str, Parameter(help="The job's id (job_…).")]
 async def list_jobs(
     *,
     state: Annotated[str | None, Parameter(help="waiting, ready, leased, done, dead or discarded.")] = None,
-    kind: Annotated[str | None, Parameter(help="E.g. extract_facts.v1.")] = None,
+    kind: Annotated[str | None, Parameter(help="E.g. extract_facts.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     common: Common = COMMON,
@@ -72,7 +72,7 @@ async def retry_job(
 @jobs.command(name="retry-all")
 async def retry_jobs(
     *,
-    kind: Annotated[str | None, Parameter(help="Only this kind, e.g. extract_facts.v1.")] = None,
+    kind: Annotated[str | None, Parameter(help="Only this kind, e.g. extract_facts.")] = None,
     cause: Annotated[str | None, Parameter(help="Only this class of error, e.g. provider_down.")] = None,
     common: Common = COMMON,
 ) -> None:

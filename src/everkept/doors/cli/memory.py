@@ -133,7 +133,7 @@ async def recall(
 
 
 async def why(
-    any_id: Annotated[str, Parameter(help="An id: of a message, fact, episode or job.")],
+    any_id: Annotated[str, Parameter(help="An id: of a message, fact or episode.")],
     /,
     *,
     common: Common = COMMON,

@@ -17,7 +17,7 @@ router = APIRouter(tags=["operate"], responses=RESPONSES)
 
 class JobsAsked(Listed):
     state: v.JobState | None = None
-    kind: str | None = Field(default=None, examples=["extract_facts.v1"])
+    kind: str | None = Field(default=None, examples=["extract_facts"])
 
 
 class RetryAllBody(Words):

@@ -1,0 +1,733 @@
+"""The first schema. Made by scripts/freeze_first_migration.py; frozen with the first release."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def upgrade() -> None:
+    op.create_table(
+        "counters",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("value", sa.Float(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_counters")),
+    )
+    op.create_table(
+        "periodic",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("every_us", sa.BigInteger(), nullable=False),
+        sa.Column("last_start_at", sa.BigInteger(), nullable=True),
+        sa.Column("last_success_at", sa.BigInteger(), nullable=True),
+        sa.Column("last_error", sa.Text(), nullable=True),
+        sa.Column("next_due_at", sa.BigInteger(), nullable=False),
+        sa.Column("rows_repaired", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("cursor", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_periodic")),
+    )
+    op.create_table(
+        "providers",
+        sa.Column("pool", sa.Text(), nullable=False),
+        sa.Column("circuit", sa.Text(), server_default="closed", nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("since", sa.BigInteger(), nullable=True),
+        sa.Column("not_before", sa.BigInteger(), nullable=True),
+        sa.Column("failures", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("permits", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("pool", name=op.f("pk_providers")),
+    )
+    op.create_table(
+        "workers",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("slots", sa.Integer(), nullable=False),
+        sa.Column("started_at", sa.BigInteger(), nullable=False),
+        sa.Column("seen_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_workers")),
+    )
+    op.create_table(
+        "workspaces",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_workspaces")),
+        sa.UniqueConstraint("name", name=op.f("uq_workspaces_name")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "projects",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("workspace_id", ID, nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("settings", sa.Text(), server_default="{}", nullable=False),
+        sa.Column("secret", sa.LargeBinary(), nullable=False),
+        sa.Column("change_seq", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("vectors_revision", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("erased_at", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(["workspace_id"], ["workspaces.id"], name=op.f("fk_projects_workspace_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_projects")),
+        sa.UniqueConstraint("workspace_id", "name", name=op.f("uq_projects_workspace_id_name")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "api_keys",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=True),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("token_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("revoked_at", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_api_keys_project_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_api_keys")),
+        sa.UniqueConstraint("token_hash", name=op.f("uq_api_keys_token_hash")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "changes",
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("seq", sa.BigInteger(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("subject_id", ID, nullable=True),
+        sa.Column("stream_id", ID, nullable=True),
+        sa.Column("ref", sa.Text(), nullable=False),
+        sa.Column("data", sa.Text(), server_default="{}", nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_changes_project_id")),
+        sa.PrimaryKeyConstraint("project_id", "seq", name=op.f("pk_changes")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_changes_at", "changes", ["at"], unique=False)
+    op.create_table(
+        "consumers",
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("cursor", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("owner", sa.Text(), nullable=True),
+        sa.Column("lease_until", sa.BigInteger(), nullable=True),
+        sa.Column("fence", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("acked_at", sa.BigInteger(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_consumers_project_id")),
+        sa.PrimaryKeyConstraint("project_id", "name", name=op.f("pk_consumers")),
+    )
+    op.create_table(
+        "embeddings",
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("dim", sa.Integer(), nullable=False),
+        sa.Column("text_hash", sa.Text(), nullable=False),
+        sa.Column("vector", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_embeddings_project_id")),
+        sa.PrimaryKeyConstraint("project_id", "model", "dim", "text_hash", name=op.f("pk_embeddings")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "erasures",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("subject_id", ID, nullable=True),
+        sa.Column("stream_id", ID, nullable=True),
+        sa.Column("seq", sa.BigInteger(), nullable=True),
+        sa.Column("asked_at", sa.BigInteger(), nullable=False),
+        sa.Column("working_on", ID, nullable=True),
+        sa.Column("stage", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("after", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("after_seq", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("destroyed", sa.Text(), server_default="{}", nullable=False),
+        sa.Column("residue", sa.Integer(), nullable=True),
+        sa.Column("done_at", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_erasures_project_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_erasures")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ix_erasures_open",
+        "erasures",
+        ["project_id"],
+        unique=False,
+        sqlite_where=sa.text("done_at is null"),
+        postgresql_where=sa.text("done_at is null"),
+    )
+    op.create_table(
+        "lane_groups",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("weight", sa.Float(), server_default="1", nullable=False),
+        sa.Column("virtual", sa.Float(), server_default="0", nullable=False),
+        sa.Column("served", sa.Float(), server_default="0", nullable=False),
+        sa.Column("running", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("ready_local", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("ready_model", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("ready_embedder", sa.Integer(), server_default="0", nullable=False),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_lane_groups_project_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_lane_groups")),
+        sa.UniqueConstraint("project_id", name=op.f("uq_lane_groups_project_id")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ix_lane_groups_ready_embedder",
+        "lane_groups",
+        ["served"],
+        unique=False,
+        sqlite_where=sa.text("ready_embedder > 0"),
+        postgresql_where=sa.text("ready_embedder > 0"),
+    )
+    op.create_index(
+        "ix_lane_groups_ready_local",
+        "lane_groups",
+        ["served"],
+        unique=False,
+        sqlite_where=sa.text("ready_local > 0"),
+        postgresql_where=sa.text("ready_local > 0"),
+    )
+    op.create_index(
+        "ix_lane_groups_ready_model",
+        "lane_groups",
+        ["served"],
+        unique=False,
+        sqlite_where=sa.text("ready_model > 0"),
+        postgresql_where=sa.text("ready_model > 0"),
+    )
+    op.create_table(
+        "passages",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("subject_id", ID, nullable=False),
+        sa.Column("stream_id", ID, nullable=True),
+        sa.Column("seq", sa.BigInteger(), nullable=True),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("ref_id", ID, nullable=True),
+        sa.Column("speaker", sa.Text(), nullable=True),
+        sa.Column("occurred_at", sa.BigInteger(), nullable=True),
+        sa.Column("sitting", sa.BigInteger(), nullable=True),
+        sa.Column("traits", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("hidden", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
+        sa.Column("embedded", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_passages_project_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_passages")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ix_passages_ref",
+        "passages",
+        ["kind", "ref_id"],
+        unique=False,
+        sqlite_where=sa.text("ref_id is not null"),
+        postgresql_where=sa.text("ref_id is not null"),
+    )
+    op.create_index("ix_passages_subject", "passages", ["subject_id", "id"], unique=False)
+    op.create_index(
+        "ix_passages_turn",
+        "passages",
+        ["stream_id", "seq"],
+        unique=True,
+        sqlite_where=sa.text("kind = 'turn'"),
+        postgresql_where=sa.text("kind = 'turn'"),
+    )
+    op.create_index(
+        "ix_passages_unembedded",
+        "passages",
+        ["project_id", "id"],
+        unique=False,
+        sqlite_where=sa.text("embedded is null"),
+        postgresql_where=sa.text("embedded is null"),
+    )
+    op.create_table(
+        "replies",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("subject_id", ID, nullable=True),
+        sa.Column("work", sa.Text(), nullable=False),
+        sa.Column("step", sa.Text(), nullable=False),
+        sa.Column("version", sa.Text(), nullable=False),
+        sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("ask", sa.Integer(), nullable=False),
+        sa.Column("request_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("recipe", sa.Text(), server_default="{}", nullable=False),
+        sa.Column("asked", sa.Integer(), server_default="1", nullable=False),
+        sa.Column("asked_at", sa.BigInteger(), nullable=False),
+        sa.Column("text", sa.Text(), nullable=True),
+        sa.Column("tokens_in", sa.Integer(), nullable=True),
+        sa.Column("tokens_out", sa.Integer(), nullable=True),
+        sa.Column("usd", sa.Float(), nullable=True),
+        sa.Column("replied_at", sa.BigInteger(), nullable=True),
+        sa.Column("rejected_because", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_replies_project_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_replies")),
+        sa.UniqueConstraint(
+            "project_id",
+            "work",
+            "step",
+            "version",
+            "model",
+            "ask",
+            name=op.f("uq_replies_project_id_work_step_version_model_ask"),
+        ),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_replies_subject", "replies", ["subject_id"], unique=False)
+    op.create_index("ix_replies_time", "replies", ["replied_at"], unique=False)
+    op.create_table(
+        "subjects",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("revision", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("epoch", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("erased_at", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_subjects_project_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_subjects")),
+        sa.UniqueConstraint("project_id", "name", name=op.f("uq_subjects_project_id_name")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "entities",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("subject_id", ID, nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("norm", sa.Text(), nullable=False),
+        sa.Column("type", sa.Text(), nullable=False),
+        sa.Column("vector", sa.LargeBinary(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_entities_project_id")),
+        sa.ForeignKeyConstraint(["subject_id"], ["subjects.id"], name=op.f("fk_entities_subject_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_entities")),
+        sa.UniqueConstraint("subject_id", "norm", name=op.f("uq_entities_subject_id_norm")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "lanes",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("group_id", ID, nullable=False),
+        sa.Column("subject_id", ID, nullable=False),
+        sa.Column("served", sa.Float(), server_default="0", nullable=False),
+        sa.Column("running", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("ready_local", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("ready_model", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("ready_embedder", sa.Integer(), server_default="0", nullable=False),
+        sa.ForeignKeyConstraint(["group_id"], ["lane_groups.id"], name=op.f("fk_lanes_group_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_lanes")),
+        sa.UniqueConstraint("group_id", "subject_id", name=op.f("uq_lanes_group_id_subject_id")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ix_lanes_ready_embedder",
+        "lanes",
+        ["group_id", "served"],
+        unique=False,
+        sqlite_where=sa.text("ready_embedder > 0"),
+        postgresql_where=sa.text("ready_embedder > 0"),
+    )
+    op.create_index(
+        "ix_lanes_ready_local",
+        "lanes",
+        ["group_id", "served"],
+        unique=False,
+        sqlite_where=sa.text("ready_local > 0"),
+        postgresql_where=sa.text("ready_local > 0"),
+    )
+    op.create_index(
+        "ix_lanes_ready_model",
+        "lanes",
+        ["group_id", "served"],
+        unique=False,
+        sqlite_where=sa.text("ready_model > 0"),
+        postgresql_where=sa.text("ready_model > 0"),
+    )
+    op.create_table(
+        "vectors",
+        sa.Column("passage_id", ID, nullable=False),
+        sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("own", sa.LargeBinary(), nullable=False),
+        sa.Column("around", sa.LargeBinary(), nullable=False),
+        sa.ForeignKeyConstraint(["passage_id"], ["passages.id"], name=op.f("fk_vectors_passage_id")),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_vectors_project_id")),
+        sa.PrimaryKeyConstraint("passage_id", "model", name=op.f("pk_vectors")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_vectors_project", "vectors", ["project_id", "model", "passage_id"], unique=False)
+    op.create_table(
+        "entity_aliases",
+        sa.Column("subject_id", ID, nullable=False),
+        sa.Column("norm", sa.Text(), nullable=False),
+        sa.Column("entity_id", ID, nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["entity_id"], ["entities.id"], name=op.f("fk_entity_aliases_entity_id")),
+        sa.PrimaryKeyConstraint("subject_id", "norm", name=op.f("pk_entity_aliases")),
+    )
+    op.create_index("ix_entity_aliases_entity", "entity_aliases", ["entity_id"], unique=False)
+    op.create_table(
+        "facts",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("subject_id", ID, nullable=False),
+        sa.Column("entity_id", ID, nullable=False),
+        sa.Column("object_entity_id", ID, nullable=True),
+        sa.Column("window_id", ID, nullable=True),
+        sa.Column("draft_key", sa.Text(), nullable=False),
+        sa.Column("predicate", sa.Text(), nullable=False),
+        sa.Column("predicate_norm", sa.Text(), nullable=False),
+        sa.Column("object", sa.Text(), nullable=False),
+        sa.Column("object_norm", sa.Text(), nullable=False),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.Column("quote", sa.Text(), nullable=True),
+        sa.Column("confidence", sa.Float(), nullable=False),
+        sa.Column("single_valued", sa.Boolean(), nullable=True),
+        sa.Column("closes", sa.Boolean(), nullable=False),
+        sa.Column("correction", sa.Boolean(), nullable=False),
+        sa.Column("replaces", sa.Text(), server_default="", nullable=False),
+        sa.Column("valid_from", sa.BigInteger(), nullable=True),
+        sa.Column("valid_until", sa.BigInteger(), nullable=True),
+        sa.Column("said_at", sa.BigInteger(), nullable=False),
+        sa.Column("said_stream", ID, nullable=True),
+        sa.Column("said_seq", sa.BigInteger(), nullable=True),
+        sa.Column("said_index", sa.Integer(), nullable=False),
+        sa.Column("recorded_at", sa.BigInteger(), nullable=False),
+        sa.Column("closed_at", sa.BigInteger(), nullable=True),
+        sa.Column("closed_by", ID, nullable=True),
+        sa.Column("closed_known_at", sa.BigInteger(), nullable=True),
+        sa.Column("retired_at", sa.BigInteger(), nullable=True),
+        sa.Column("retired_because", sa.Text(), nullable=True),
+        sa.Column("retired_by_hand", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
+        sa.Column("superseded_by", ID, nullable=True),
+        sa.Column("duplicate_of", ID, nullable=True),
+        sa.Column("live", sa.Boolean(), server_default=sa.text("(true)"), nullable=False),
+        sa.Column("unsettled", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
+        sa.Column("pinned", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
+        sa.ForeignKeyConstraint(["entity_id"], ["entities.id"], name=op.f("fk_facts_entity_id")),
+        sa.ForeignKeyConstraint(["object_entity_id"], ["entities.id"], name=op.f("fk_facts_object_entity_id")),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_facts_project_id")),
+        sa.ForeignKeyConstraint(["subject_id"], ["subjects.id"], name=op.f("fk_facts_subject_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_facts")),
+        sa.UniqueConstraint("subject_id", "draft_key", name=op.f("uq_facts_subject_id_draft_key")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ix_facts_live",
+        "facts",
+        ["project_id"],
+        unique=False,
+        sqlite_where=sa.text("live"),
+        postgresql_where=sa.text("live"),
+    )
+    op.create_index(
+        "ix_facts_object",
+        "facts",
+        ["object_entity_id"],
+        unique=False,
+        sqlite_where=sa.text("object_entity_id is not null"),
+        postgresql_where=sa.text("object_entity_id is not null"),
+    )
+    op.create_index("ix_facts_project", "facts", ["project_id", "id"], unique=False)
+    op.create_index("ix_facts_slot", "facts", ["entity_id", "predicate_norm"], unique=False)
+    op.create_index("ix_facts_subject", "facts", ["subject_id", "id"], unique=False)
+    op.create_index("ix_facts_window", "facts", ["window_id"], unique=False)
+    op.create_table(
+        "jobs",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("lane_id", ID, nullable=False),
+        sa.Column("uses", sa.Text(), nullable=False),
+        sa.Column("serial_key", sa.Text(), nullable=True),
+        sa.Column("args", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("due_at", sa.BigInteger(), nullable=False),
+        sa.Column("first_due_at", sa.BigInteger(), nullable=True),
+        sa.Column("generation", sa.BigInteger(), server_default="1", nullable=False),
+        sa.Column("leased_generation", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("owner", sa.Text(), nullable=True),
+        sa.Column("lease_until", sa.BigInteger(), nullable=True),
+        sa.Column("fence", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("crashes", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("error_class", sa.Text(), nullable=True),
+        sa.Column("history", sa.Text(), server_default="[]", nullable=False),
+        sa.Column("budget", sa.Integer(), server_default="1", nullable=False),
+        sa.Column("charged_s", sa.Float(), server_default="0", nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("started_at", sa.BigInteger(), nullable=True),
+        sa.Column("finished_at", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint(
+            "(state = 'leased') = (owner is not null and lease_until is not null)", name=op.f("ck_jobs_lease")
+        ),
+        sa.CheckConstraint(
+            "state in ('waiting', 'ready', 'leased', 'done', 'dead', 'discarded')", name=op.f("ck_jobs_state")
+        ),
+        sa.ForeignKeyConstraint(["lane_id"], ["lanes.id"], name=op.f("fk_jobs_lane_id")),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_jobs_project_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_jobs")),
+        sa.UniqueConstraint("kind", "key", name=op.f("uq_jobs_kind_key")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ix_jobs_dead",
+        "jobs",
+        ["finished_at"],
+        unique=False,
+        sqlite_where=sa.text("state = 'dead'"),
+        postgresql_where=sa.text("state = 'dead'"),
+    )
+    op.create_index(
+        "ix_jobs_due",
+        "jobs",
+        ["due_at"],
+        unique=False,
+        sqlite_where=sa.text("state = 'waiting'"),
+        postgresql_where=sa.text("state = 'waiting'"),
+    )
+    op.create_index(
+        "ix_jobs_finished",
+        "jobs",
+        ["finished_at"],
+        unique=False,
+        sqlite_where=sa.text("state = 'done'"),
+        postgresql_where=sa.text("state = 'done'"),
+    )
+    op.create_index(
+        "ix_jobs_leased",
+        "jobs",
+        ["lease_until"],
+        unique=False,
+        sqlite_where=sa.text("state = 'leased'"),
+        postgresql_where=sa.text("state = 'leased'"),
+    )
+    op.create_index(
+        "ix_jobs_ready",
+        "jobs",
+        ["lane_id", "uses", "due_at"],
+        unique=False,
+        sqlite_where=sa.text("state = 'ready'"),
+        postgresql_where=sa.text("state = 'ready'"),
+    )
+    op.create_index(
+        "ix_jobs_stages",
+        "jobs",
+        ["kind"],
+        unique=False,
+        sqlite_where=sa.text("state <> 'done' and kind in ('summarise_episode', 'extract_facts')"),
+        postgresql_where=sa.text("state <> 'done' and kind in ('summarise_episode', 'extract_facts')"),
+    )
+    op.create_index(
+        "ix_jobs_troubled",
+        "jobs",
+        ["finished_at", "kind"],
+        unique=False,
+        sqlite_where=sa.text("history <> '[]'"),
+        postgresql_where=sa.text("history <> '[]'"),
+    )
+    op.create_index(
+        "uq_jobs_serial",
+        "jobs",
+        ["serial_key"],
+        unique=True,
+        sqlite_where=sa.text("state = 'leased' and serial_key is not null"),
+        postgresql_where=sa.text("state = 'leased' and serial_key is not null"),
+    )
+    op.create_table(
+        "streams",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("subject_id", ID, nullable=False),
+        sa.Column("lane_id", ID, nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("settings", sa.Text(), server_default="{}", nullable=False),
+        sa.Column("last_seq", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("last_recorded_at", sa.BigInteger(), nullable=True),
+        sa.Column("covered_seq", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("pending_tokens", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("end_through", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("pulled_due_at", sa.BigInteger(), nullable=True),
+        sa.Column("summary", sa.Text(), nullable=True),
+        sa.Column("summary_through", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("erased_at", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint("covered_seq <= last_seq", name=op.f("ck_streams_covered")),
+        sa.ForeignKeyConstraint(["lane_id"], ["lanes.id"], name=op.f("fk_streams_lane_id")),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_streams_project_id")),
+        sa.ForeignKeyConstraint(["subject_id"], ["subjects.id"], name=op.f("fk_streams_subject_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_streams")),
+        sa.UniqueConstraint("project_id", "kind", "name", name=op.f("uq_streams_project_id_kind_name")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_streams_subject", "streams", ["subject_id"], unique=False)
+    op.create_index(
+        "ix_streams_uncaptured",
+        "streams",
+        ["id"],
+        unique=False,
+        sqlite_where=sa.text("covered_seq < last_seq"),
+        postgresql_where=sa.text("covered_seq < last_seq"),
+    )
+    op.create_table(
+        "events",
+        sa.Column("stream_id", ID, nullable=False),
+        sa.Column("seq", sa.BigInteger(), nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("role", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=True),
+        sa.Column("content", sa.Text(), nullable=True),
+        sa.Column("occurred_at", sa.BigInteger(), nullable=False),
+        sa.Column("zone_min", sa.Integer(), nullable=True),
+        sa.Column("recorded_at", sa.BigInteger(), nullable=False),
+        sa.Column("key_hash", sa.Text(), nullable=True),
+        sa.Column("payload_hash", sa.Text(), nullable=True),
+        sa.Column("evidence", sa.Integer(), nullable=False),
+        sa.Column("metadata", sa.Text(), nullable=True),
+        sa.Column("tokens", sa.Integer(), nullable=False),
+        sa.Column("model", sa.Text(), nullable=True),
+        sa.Column("erased_at", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint("seq > 0", name=op.f("ck_events_seq")),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_events_project_id")),
+        sa.ForeignKeyConstraint(["stream_id"], ["streams.id"], name=op.f("fk_events_stream_id")),
+        sa.PrimaryKeyConstraint("stream_id", "seq", name=op.f("pk_events")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index(
+        "ix_events_erased",
+        "events",
+        ["project_id"],
+        unique=False,
+        sqlite_where=sa.text("erased_at is not null"),
+        postgresql_where=sa.text("erased_at is not null"),
+    )
+    op.create_index(
+        "uq_events_key",
+        "events",
+        ["project_id", "key_hash"],
+        unique=True,
+        sqlite_where=sa.text("key_hash is not null"),
+        postgresql_where=sa.text("key_hash is not null"),
+    )
+    op.create_table(
+        "fact_events",
+        sa.Column("fact_id", ID, nullable=False),
+        sa.Column("stream_id", ID, nullable=False),
+        sa.Column("seq", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["fact_id"], ["facts.id"], name=op.f("fk_fact_events_fact_id")),
+        sa.PrimaryKeyConstraint("fact_id", "stream_id", "seq", name=op.f("pk_fact_events")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_fact_events_event", "fact_events", ["stream_id", "seq"], unique=False)
+    op.create_table(
+        "verdicts",
+        sa.Column("subject_id", ID, nullable=False),
+        sa.Column("earlier_fact", ID, nullable=False),
+        sa.Column("later_fact", ID, nullable=False),
+        sa.Column("verdict", sa.Text(), nullable=True),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("opened_at", sa.BigInteger(), nullable=False),
+        sa.Column("judged_at", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(["earlier_fact"], ["facts.id"], name=op.f("fk_verdicts_earlier_fact")),
+        sa.ForeignKeyConstraint(["later_fact"], ["facts.id"], name=op.f("fk_verdicts_later_fact")),
+        sa.PrimaryKeyConstraint("earlier_fact", "later_fact", name=op.f("pk_verdicts")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_verdicts_later", "verdicts", ["later_fact"], unique=False)
+    op.create_index("ix_verdicts_subject", "verdicts", ["subject_id"], unique=False)
+    op.create_table(
+        "windows",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("subject_id", ID, nullable=False),
+        sa.Column("stream_id", ID, nullable=False),
+        sa.Column("start_seq", sa.BigInteger(), nullable=False),
+        sa.Column("end_seq", sa.BigInteger(), nullable=False),
+        sa.Column("prev_end", sa.BigInteger(), nullable=True),
+        sa.Column("opened_at", sa.BigInteger(), nullable=False),
+        sa.Column("opened_because", sa.Text(), nullable=False),
+        sa.Column("slices", sa.Integer(), server_default="1", nullable=False),
+        sa.Column("skipped_because", sa.Text(), nullable=True),
+        sa.Column("archived", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
+        sa.Column("summary", sa.Text(), nullable=True),
+        sa.Column("learnings", sa.Text(), nullable=True),
+        sa.Column("summary_at", sa.BigInteger(), nullable=True),
+        sa.Column("facts_at", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint("end_seq >= start_seq", name=op.f("ck_windows_forward")),
+        sa.CheckConstraint("start_seq = coalesce(prev_end, 0) + 1", name=op.f("ck_windows_tiles")),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_windows_project_id")),
+        sa.ForeignKeyConstraint(
+            ["stream_id", "prev_end"],
+            ["windows.stream_id", "windows.end_seq"],
+            name=op.f("fk_windows_stream_id_prev_end"),
+        ),
+        sa.ForeignKeyConstraint(["stream_id"], ["streams.id"], name=op.f("fk_windows_stream_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_windows")),
+        sa.UniqueConstraint("stream_id", "end_seq", name=op.f("uq_windows_stream_id_end_seq")),
+        sa.UniqueConstraint("stream_id", "prev_end", name=op.f("uq_windows_stream_id_prev_end")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_windows_facts_at", "windows", ["facts_at", "project_id", "opened_at"], unique=False)
+    op.create_index(
+        "ix_windows_no_facts",
+        "windows",
+        ["id"],
+        unique=False,
+        sqlite_where=sa.text("facts_at is null and skipped_because is null"),
+        postgresql_where=sa.text("facts_at is null and skipped_because is null"),
+    )
+    op.create_index(
+        "ix_windows_no_summary",
+        "windows",
+        ["id"],
+        unique=False,
+        sqlite_where=sa.text("summary_at is null and skipped_because is null"),
+        postgresql_where=sa.text("summary_at is null and skipped_because is null"),
+    )
+    op.create_index("ix_windows_project", "windows", ["project_id", "id"], unique=False)
+    op.create_index(
+        "ix_windows_skipped",
+        "windows",
+        ["project_id"],
+        unique=False,
+        sqlite_where=sa.text("skipped_because is not null"),
+        postgresql_where=sa.text("skipped_because is not null"),
+    )
+    op.create_index("ix_windows_subject", "windows", ["subject_id", "id"], unique=False)
+    op.create_index("ix_windows_summary_at", "windows", ["summary_at", "project_id", "opened_at"], unique=False)
+    op.create_index(
+        "uq_windows_first",
+        "windows",
+        ["stream_id"],
+        unique=True,
+        sqlite_where=sa.text("prev_end is null"),
+        postgresql_where=sa.text("prev_end is null"),
+    )
+    op.create_table(
+        "slices",
+        sa.Column("window_id", ID, nullable=False),
+        sa.Column("slice", sa.Integer(), nullable=False),
+        sa.Column("summary", sa.Text(), nullable=True),
+        sa.Column("learnings", sa.Text(), nullable=True),
+        sa.Column("summary_at", sa.BigInteger(), nullable=True),
+        sa.Column("facts_at", sa.BigInteger(), nullable=True),
+        sa.Column("rejected", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(["window_id"], ["windows.id"], name=op.f("fk_slices_window_id")),
+        sa.PrimaryKeyConstraint("window_id", "slice", name=op.f("pk_slices")),
+        sqlite_with_rowid=False,
+    )
+    if op.get_bind().dialect.name == "sqlite":
+        _create_full_text()
+
+
+def _create_full_text() -> None:
+    op.execute(
+        "create virtual table passage_text using fts5(scope, speaker, own, said, before, tokenize = \"ascii tokenchars '_-./:@&+#'\")"
+    )
+    op.execute("insert into passage_text(passage_text, rank) values('secure-delete', 1)")
+    op.execute("create virtual table passage_terms using fts5vocab(passage_text, 'row')")
