@@ -177,7 +177,7 @@ def test_what_cannot_be_mended_is_dead_at_once_alone_and_a_hand_retries_it(
         other = "summary" if stage == "facts" else "facts"
         for person in PEOPLE:
             [episode] = memory.episodes(thread=person)
-            assert getattr(episode.stages, other).state == "completed"
+            assert episode.stages[other].state == "completed"
             assert len(list(memory.facts(subject=person))) == (0 if stage == "facts" else 1)
         assert {str(found) for (found,) in rows(tmp_path, "select error_class from jobs where state = 'dead'")} == {cause}
 

@@ -61,7 +61,7 @@ def snapshot(path: Path) -> list[tuple[Any, ...]]:
         for kind, name, *_ in master:
             if kind == "table":
                 rows += [("column", name, *row) for row in raw.execute(f"pragma table_xinfo('{name}')")]
-                rows += [("reference", name, *row) for row in raw.execute(f"pragma foreign_key_list('{name}')")]
+                rows += [("reference", name, *row[1:]) for row in raw.execute(f"pragma foreign_key_list('{name}')")]
                 rows += [("index", name, *row[1:]) for row in raw.execute(f"pragma index_list('{name}')")]
             if kind == "index":
                 rows += [("key", name, *row) for row in raw.execute(f"pragma index_xinfo('{name}')")]

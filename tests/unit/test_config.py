@@ -175,7 +175,7 @@ def test_bind_is_read_as_host_and_port(tmp_path: Path) -> None:
         ({"EVERKEPT_WINDOW__IDLE_S": "0"}, ["window.idle_s", "from 1 to 2592000", "null", "EVERKEPT_WINDOW__IDLE_S"]),
         ({"EVERKEPT_WINDOW__IDLE_S": "soon"}, ["window.idle_s", "'soon'"]),
         ({"EVERKEPT_WORK__SLOTS": "1.5"}, ["work.slots", "whole number"]),
-        ({"EVERKEPT_OFF": "maybe"}, ["off", "true or false"]),
+        ({"EVERKEPT_MEMORY__ENABLED": "maybe"}, ["memory.enabled", "true or false"]),
         ({"EVERKEPT_MODEL": "gpt-5"}, ["model", "vendor:model"]),
         ({"EVERKEPT_BIND": "7411"}, ["server.bind", "host:port"]),
         ({"EVERKEPT_BIND": "127.0.0.1:65536"}, ["server.bind", "host:port"]),

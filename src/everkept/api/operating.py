@@ -33,6 +33,7 @@ from everkept.store.projects import (
     revoke_key,
     update_project,
 )
+from everkept.store.settle import arm_chunk
 from everkept.store.status import read_status
 
 STATES = ("waiting", "ready", "leased", "done", "dead", "discarded")
@@ -132,6 +133,9 @@ class Operating(Cases):
             check_name(new_name, "new_name")
         checked = None if settings is None else validate_overrides(settings)
         row = await self._store.write(update_project, name, new_name, checked)
+        after = 0
+        while checked is not None and (after := await self._store.write(arm_chunk, row.id, self._settings, after)):
+            pass
         return _project_view(row, *await self._store.read(project_counts, row.id))
 
     async def create_key(self, name: str, *, project: str | None = None) -> v.KeyCreated:

@@ -26,6 +26,11 @@ class Tools:
     words: WordVectors | None
     embedder: Embedder | None
 
+    async def close(self) -> None:
+        """Close the connections that the running event loop has made."""
+        if self.model is not None:
+            await self.model.model.close()
+
     @property
     def embedder_label(self) -> str:
         """Names the vectors that a passage has when it is fully embedded."""

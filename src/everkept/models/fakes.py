@@ -64,6 +64,9 @@ class ScriptedModel:
     def estimate_usd(self, tokens_in: int, tokens_out: int) -> float | None:
         return self._usd
 
+    async def close(self) -> None:
+        return None
+
 
 def _in_turn(script: Iterable[Scripted]) -> Callable[[Question], Scripted]:
     rest = iter(script)

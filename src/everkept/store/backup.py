@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,12 +12,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from everkept.domain.ids import event_id
 from everkept.errors import Conflict, InvalidInput, NotFound, StoreNotSupported, StoreUnavailable
 from everkept.store.copy import opened, our_errors, put_in_place, sync_folder, unfinished, unpack
 from everkept.store.migrate import read_revision, read_schema, revision
+from everkept.store.sqlite import choose_driver, translate
 
 LOCK_S = 2.0
 """How long a restore waits for a process that is just about to close the store."""
+SEEN_S = 60.0
+"""How fresh a worker's sign of life must be to count as a running process."""
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 _COUNTS = {
     "projects": "select count(*) from projects where erased_at is null",
@@ -135,7 +140,7 @@ def restore(backup: Path, store: Path, now: datetime) -> Restored:
             put_in_place(partial, store, replace=True)
             return Restored(verified=verified, replaced=None, erased_since=(), erasures_known=True)
         replaced = _replaced_name(store, now)
-        with _held(store) as old:
+        with _held(store, now) as old:
             erased = None if old is None else _erased_since(old, partial)
             _keep(old, store, replaced)
             if sys.platform == "win32" and old is not None:
@@ -164,18 +169,103 @@ def _replaced_name(store: Path, now: datetime) -> Path:
 
 
 @contextmanager
-def _held(store: Path) -> Iterator[Any]:
-    """The store, held alone, with its write-ahead log moved into the file; None where SQLite cannot read it.
+def _held(store: Path, now: datetime) -> Iterator[Any]:
+    """The store, held alone, its write-ahead log moved into the file; None where SQLite cannot read it.
 
     Raises Conflict where another process has it open.
     """
+    raw = choose_driver().module.connect(
+        f"{store.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=LOCK_S
+    )
     try:
-        holder = opened(store, mode="rw", busy_s=LOCK_S)
-        raw = holder.__enter__()
-        _take_alone(raw)
-    except StoreUnavailable:
-        raise
-    try:
-        yield raw
+        yield raw if _take_alone(raw, store, now) else None
     finally:
-        holder.__exit__(None, None, None)
+        raw.close()
+
+
+def _take_alone(raw: Any, store: Path, now: datetime) -> bool:
+    driver = choose_driver().module
+    try:
+        mode = raw.execute("pragma journal_mode").fetchone()[0]
+        # Leaving WAL needs the file for oneself: any process that has it open, idle or not, makes this fail.
+        raw.execute("pragma locking_mode = exclusive")
+        raw.execute("pragma journal_mode = delete").fetchall()
+        raw.execute("begin exclusive")
+        raw.execute("commit")
+    except driver.DatabaseError as error:
+        if "locked" in str(error):
+            raise _in_use(store) from error
+        if type(error) is driver.DatabaseError:  # not readable as a database; all else that can happen has its own kind
+            return False
+        raise translate(error) from error
+    if mode != "wal" and _was_seen(raw, now):
+        raise _in_use(store)
+    return True
+
+
+def _in_use(store: Path) -> Conflict:
+    return Conflict(
+        f"another process has {store} open; stop it (`everkept serve`, `everkept worker`, your program), then restore",
+        path=str(store),
+    )
+
+
+def _was_seen(raw: Any, now: datetime) -> bool:
+    """Whether a worker gave a sign of life lately. Without WAL an idle process holds no lock that could tell."""
+    since = int((now.timestamp() - SEEN_S) * 1e6)
+    try:
+        return raw.execute("select 1 from workers where seen_at > ?", (since,)).fetchone() is not None
+    except choose_driver().module.DatabaseError:
+        return False  # it has no such table, so it has no such workers
+
+
+def _erased_since(old: Any, new: Path) -> tuple[ErasedSince, ...] | None:
+    """Erasures that the old store knows and the new one does not; None where the old one cannot be read."""
+    try:
+        rows = old.execute(_ERASURES).fetchall()
+    except choose_driver().module.DatabaseError:
+        return None
+    with opened(new) as raw:
+        known = {row[:2] for row in raw.execute(_ERASURES).fetchall()}
+        found = [(row, _names(raw, row)) for row in rows if row[:2] not in known]
+    return tuple(_erasure(row, names) for row, names in found if names is not None)
+
+
+def _names(raw: Any, row: tuple[Any, ...]) -> tuple[str, str | None, str | None] | None:
+    """Project, subject and stream as the new store calls them; None where it has no such project."""
+    _, _, _, project, subject, stream, _ = row
+    found: tuple[str, str | None, str | None] | None = raw.execute(
+        _NAMES, {"project": project, "subject": subject, "stream": stream}
+    ).fetchone()
+    return found
+
+
+def _erasure(row: tuple[Any, ...], names: tuple[str, str | None, str | None]) -> ErasedSince:
+    _, asked_at, kind, _, _, stream, seq = row
+    project, subject, thread = names
+    name = {"event": event_id(stream or 0, seq or 0), "stream": thread, "subject": subject, "project": project}[kind]
+    return ErasedSince(
+        asked_at=datetime.fromtimestamp(asked_at / 1e6, UTC), kind=kind, project=project, name=name or ""
+    )  # fmt: skip
+
+
+def _keep(old: Any, store: Path, replaced: Path) -> None:
+    """Give the old store a second name, so that its place is never empty. A damaged one takes its side files along."""
+    with our_errors(replaced):
+        try:
+            os.link(store, replaced)
+        except OSError:  # a file system without second names
+            if old is None:
+                shutil.copyfile(store, replaced)
+            else:
+                old.execute("vacuum into ?", (str(replaced),))
+        if old is None:
+            _move_side_files(store, replaced)
+        sync_folder(store.parent)
+
+
+def _move_side_files(store: Path, replaced: Path) -> None:
+    """A write-ahead log beside a file to which it does not belong would be played into it."""
+    for end in _SIDE_FILES:
+        with suppress(FileNotFoundError):
+            os.replace(_beside(store, end), _beside(replaced, end))

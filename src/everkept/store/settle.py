@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlalchemy import text
 
 from everkept.config import Settings
 from everkept.store.connection import Connection
 from everkept.store.effective import effective
 from everkept.store.jobs import schedule
-from everkept.store.streams import get_stream, timer
+from everkept.store.streams import get_stream, timer, timer_wish
 
 CHUNK = 200
 _PENDING = text("""
@@ -26,6 +28,15 @@ def end_chunk(conn: Connection, project: int, base: Settings, after: int) -> int
         if effective(base, project_settings, settings).memory.enabled:
             conn.run(_END, {"id": stream_id})
             schedule(conn, [timer(get_stream(conn, stream_id), conn.now(), None)])
+    return int(rows[-1][0]) if len(rows) == CHUNK else 0
+
+
+def arm_chunk(conn: Connection, project: int, base: Settings, after: int) -> int:
+    """Arm the timers that the project's settings now call for, of some streams; where to go on, 0 = that was the last."""
+    rows = conn.rows(_PENDING, {"project": project, "after": after, "limit": CHUNK})
+    for stream_id, _, _, _ in rows:
+        wish = timer_wish(get_stream(conn, stream_id), base, conn.now())
+        schedule(conn, [] if wish is None else [replace(wish, debounce_max_us=None)])  # nothing was said: it only comes sooner
     return int(rows[-1][0]) if len(rows) == CHUNK else 0
 
 

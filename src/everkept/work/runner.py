@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from everkept.config import Settings
-from everkept.domain.jobs import Backoff, Lease, Outcome, Retry, Uses, after_failure
+from everkept.domain.jobs import Backoff, Lease, Outcome, Retry, Snooze, Uses, after_failure
 from everkept.errors import EverkeptError, LeaseLost, ModelError, Permanent, Refused, Transient
 from everkept.ports.clock import Clock
 from everkept.ports.faults import Faults
@@ -36,6 +36,7 @@ from everkept.work.maintenance import Maintenance
 log = structlog.get_logger("everkept.work")
 PROMOTE_MAX = 200
 ESTIMATE_WEIGHT = 0.2
+UNKNOWN_KIND_US = 300_000_000
 WEATHER = frozenset({"transient", "rate_limited", "provider_down"})
 """Classes of failure that tell of the provider; others are answers."""
 
@@ -147,7 +148,8 @@ class Runner:
     async def _run(self, context: JobContext, kind: JobKind[Any] | None, trust: Trust, started: float) -> Outcome | Finished:
         lease = context.lease
         if kind is None:
-            raise EverkeptError(f"this worker does not know jobs of kind {lease.kind!r}; a newer one may have made it")
+            log.warning("this worker does not know this kind of job; a newer one may have made it", kind=lease.kind, job=lease.job)
+            return Snooze(self._clock.now_us() + UNKNOWN_KIND_US, "this worker does not know jobs of this kind")
         trust.ends_s = started + kind.policy.timeout_s
         try:
             async with asyncio.timeout(trust.left_s(self._clock.monotonic_s())) as trust.limit:
@@ -236,6 +238,7 @@ class Runner:
             if not started or len(self._running) >= self.slots:
                 await self._sleep()
         await self._drain()
+        await self._tools.close()
 
     async def _forget_other_pools(self) -> None:
         """A key that was replaced is not shown as failing for ever."""

@@ -50,7 +50,7 @@ SENTENCE_CHARS_MAX = 400
 TURN_CHARS_MAX = 20_000
 """Longer turns are pasted documents, not speech; they are searched, and nothing is concluded from them."""
 _QUESTION = re.compile(r"[?？]\s*$|か。?$")
-_STRAIGHT = str.maketrans("’‘“”„", "''\"\"\"")
+_STRAIGHT = str.maketrans("’‘“”„", '\'\'"""')
 _LIKES = ("likes", "dislikes")
 _VOWEL = re.compile(r"^(?:[aeio]|u(?!ni|se|k\b)|hour|honest)", re.IGNORECASE)
 

@@ -26,8 +26,12 @@ _JOB = (
 _ILLNESS = "Asthma|Diabetes|Migräne|Zöliakie|Heuschnupfen|Bluthochdruck|Epilepsie|Arthrose|ADHS|Neurodermitis"
 _LANGUAGES = r"(?P<object>(?-i:[A-ZÄÖÜ]\w+sch)(?:(?:,\s|\sund\s|,\sund\s)(?-i:[A-ZÄÖÜ]\w+sch))*)"
 _DOES = (
-    ("singe", "singt"), ("tanze", "tanzt"), ("trainiere", "trainiert"), ("turne", "turnt"),
-    ("rudere", "rudert"), ("schwimme", "schwimmt"),
+    ("singe", "singt"),
+    ("tanze", "tanzt"),
+    ("trainiere", "trainiert"),
+    ("turne", "turnt"),
+    ("rudere", "rudert"),
+    ("schwimme", "schwimmt"),
 )
 _TRAVELS = (("fliege", "zu fliegen"), ("fahre", "zu fahren"), ("reise", "zu reisen"), ("ziehe", "zu ziehen"))
 

@@ -10,8 +10,8 @@ from everkept.domain.date_words import MONTHS
 _PASTED = re.compile(r"```.*?(?:```|\Z)|^[>|][^\n]*$", re.DOTALL | re.MULTILINE)
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 _ABBREVIATED = "|".join(
-    rf"(?<=\b{word})" for word in ("St",
-    "Dr", "Dra", "Mr", "Ms", "Mrs", "Sr", "Sra", "Nr", "No", "Prof", "ca", "bzw", "vs")
+    rf"(?<=\b{word})"
+    for word in ("St", "Dr", "Dra", "Mr", "Ms", "Mrs", "Sr", "Sra", "Nr", "No", "Prof", "ca", "bzw", "vs")
 )
 _AFTER_DETERMINER = "|".join(
     rf"(?<=\b{word}\s{digits})"

@@ -1,0 +1,65 @@
+"""Measure speed and recall on this machine: every figure beside its floor or peer in the same run.
+
+    python -m tests.bench [--quick] [--only NAME]... [--json FILE] [--locomo FILE]
+
+What each figure is and how to read it: docs/bench.md. About four minutes on two cores; --quick takes about one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from everkept import __version__
+from everkept.store.sqlite import choose_driver
+from tests.bench import http_append, job_speed, recall_sets, recall_speed, service, store_append
+from tests.bench.processes import temporary_home
+from tests.bench.report import Figure, print_section, write_json
+
+SECTIONS: dict[str, tuple[str, Callable[..., Iterator[Figure]]]] = {
+    "http": ("Durable appends through HTTP", http_append.measure),
+    "store": ("Durable appends into the store", store_append.measure),
+    "recall": ("Recall, speed", recall_speed.measure),
+    "quality": ("Recall, share of the evidence among the first ten", recall_sets.measure),
+    "jobs": ("Jobs", job_speed.measure),
+    "service": ("The running server", service.measure),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, and no store of 100,000 turns")
+    parser.add_argument("--only", action="append", choices=list(SECTIONS), help="measure this section; may be repeated")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--locomo", type=Path, metavar="FILE", help=f"measure R@10 of a LoCoMo file, too ({recall_sets.LOCOMO} does the same)")
+    given = parser.parse_args()
+    if given.locomo is not None:
+        os.environ[recall_sets.LOCOMO] = str(given.locomo)
+    machine = _machine()
+    print(", ".join(f"{name} {value}" for name, value in machine.items()))
+    start = time.perf_counter()
+    found = []
+    for name in given.only or SECTIONS:
+        title, measure = SECTIONS[name]
+        with temporary_home(Path.cwd()) as home:
+            figures = list(measure(home, quick=given.quick))
+        print_section(title, figures)
+        found.append((title, figures))
+    print(f"\n{time.perf_counter() - start:.0f} s in all")
+    if given.json is not None:
+        write_json(given.json, found, machine)
+
+
+def _machine() -> dict[str, object]:
+    return {
+        "everkept": __version__, "python": platform.python_version(), "sqlite": choose_driver().version, "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1), "system": f"{platform.system()} {platform.machine()}",
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

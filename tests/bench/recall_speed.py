@@ -1,0 +1,109 @@
+"""Recall at 1k, 10k and 100k turns of one subject: the whole use case, beside a plain FTS5 query on the same index."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from everkept.bootstrap import Application, open_application
+from everkept.config import load
+from everkept.domain.ids import ProjectId
+from everkept.domain.text import query_terms
+from everkept.models.pooling import Pooling
+from everkept.ports.embedder import WordVectors
+from everkept.store.connection import Connection
+from everkept.store.projects import find_project
+from everkept.store.search import NewVectors, corpus_size, mark_embedded, pending_embeddings, write_vectors
+from everkept.store.streams import append_events
+from tests.bench.corpus import make_questions, make_texts
+from tests.bench.report import Figure, Goal
+from tests.bench.store_append import prepare
+
+SUBJECT = "ana"
+THREAD_TURNS = 500
+_GOALS = {
+    (4_000, 50): Goal(of="value", sense="most", bound=5.0),
+    (10_000, 50): Goal(of="value", sense="most", bound=8.0),
+    (100_000, 95): Goal(of="value", sense="most", bound=50.0),
+}
+
+
+def measure(home: Path, *, quick: bool) -> Iterator[Figure]:
+    """One store that grows. Caches are warm, as in a running service: a first round of other questions is not counted."""
+    return iter(asyncio.run(_measure(home / "recall", (1_000, 4_000, 10_000) if quick else (1_000, 4_000, 10_000, 100_000))))
+
+
+async def _measure(home: Path, sizes: Sequence[int]) -> list[Figure]:
+    application = await open_application(load({"EVERKEPT_HOME": str(home)}, home), worker=False)
+    figures: list[Figure] = []
+    try:
+        service = await application.service()
+        texts = make_texts(max(sizes))
+        had = 0
+        for size in sizes:
+            await _grow(application, texts, had, size)
+            had = size
+            questions = make_questions(texts[:size], 220)
+            mine, plain = [], []
+            for number, question in enumerate(questions):
+                start = time.perf_counter()
+                await service.recall(question, subject=SUBJECT)
+                mine.append((time.perf_counter() - start) * 1e3)
+                start = time.perf_counter()
+                application.parts.store.read_now(_plain_search, question)
+                plain.append((time.perf_counter() - start) * 1e3)
+                if number == 19:
+                    mine.clear()
+                    plain.clear()
+            figures += [
+                Figure(
+                    name=f"recall over {size:,} turns, p{share}", value=float(np.percentile(mine, share)), unit="ms",
+                    peer="FTS5 bm25, any word, best 10", peer_value=float(np.percentile(plain, share)), goal=_GOALS.get((size, share)),
+                )
+                for share in (50, 95)
+            ]  # fmt: skip
+    finally:
+        await application.close()
+    return figures
+
+
+async def _grow(application: Application, texts: Sequence[str], had: int, size: int) -> None:
+    """Append turns until there are `size`, and give them their vectors, without the worker's pauses."""
+    store, settings = application.parts.store, application.settings
+    project = store.read_now(find_project, "default")
+    assert project is not None
+    for start in range(had, size, THREAD_TURNS):
+        some = texts[start : min(size, start + THREAD_TURNS)]
+        for batch in prepare(some, project, settings, thread=f"t{start}", subject=SUBJECT):
+            await store.write_item(append_events, batch)
+    words = application.parts.tools.words
+    assert words is not None
+    while await store.write(_embed_some, ProjectId(project.id), words):
+        pass
+
+
+_FREQUENCIES: dict[str, int] = {}
+
+
+def _embed_some(conn: Connection, project: ProjectId, words: WordVectors) -> int:
+    """What the job `embed_passages` does, 2,000 passages at a time."""
+    pending = pending_embeddings(conn, project, 2_000)
+    pooling = Pooling(words, passages=corpus_size(conn).passages, frequencies=_FREQUENCIES, names=frozenset())
+    rows = [NewVectors(p.id, *pooling.passage(p.text or "", [text for _, text in p.before])) for p in pending]
+    write_vectors(conn, project, words.name, rows)
+    mark_embedded(conn, project, [p.id for p in pending], words.name)
+    return len(pending)
+
+
+def _plain_search(conn: Connection, question: str) -> list[tuple[int, float]]:
+    """The ten best by FTS5's own bm25 in the project: the least that a search over this index costs."""
+    any_word = " OR ".join(f'"{term}"' for term in query_terms(question))
+    found: list[tuple[int, float]] = conn.raw.execute(
+        "select rowid, rank from passage_text where passage_text match ? order by rank limit 10",
+        (f'scope : "p1" AND {{speaker own said}} : ({any_word})',),
+    ).fetchall()
+    return found

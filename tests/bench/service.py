@@ -1,0 +1,138 @@
+"""The running server: its start and memory, how soon a message is found and remembered, and heartbeats beside load."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+from statistics import median
+
+from everkept.config import load
+from everkept.store.jobs import renew_leases
+from everkept.store.store import Store
+from tests.bench.corpus import as_messages, make_texts
+from tests.bench.load import call, request_bytes, run_clients
+from tests.bench.processes import Served, bare_app, everkept
+from tests.bench.report import Figure, Goal
+
+POLL_S = 0.005
+REMEMBER_MAX_S = 30.0
+
+
+def measure(home: Path, *, quick: bool) -> Iterator[Figure]:
+    with ExitStack() as stack:
+        ours = stack.enter_context(everkept(home / "service", worker=True))
+        bare = stack.enter_context(bare_app(home / "bare-service.db", group=False))
+        yield from _resources(home, ours, bare, rounds=1 if quick else 3)
+        yield from _latencies(ours, rounds=5 if quick else 15)
+        yield from _heartbeats(home / "service", ours, rounds=2 if quick else 5)
+
+
+def _resources(home: Path, ours: Served, bare: Served, *, rounds: int) -> Iterator[Figure]:
+    """The first start made the store and compiled the code; it is not counted."""
+    call(ours.port, "POST", "/v1/threads/warm/messages", {"role": "user", "content": "Hello.", "subject": "ana"})
+    call(ours.port, "POST", "/v1/recall", {"query": "hello", "subject": "ana"})
+    call(bare.port, "POST", "/threads/warm/messages", {"role": "user", "content": "Hello."})
+    memory = ours.resident_mb(), bare.resident_mb()
+    starts: tuple[list[float], list[float]] = ([], [])
+    for round_ in range(rounds + 1):
+        with everkept(home / "start", worker=True) as again:
+            starts[0].append(again.start_s)
+        with bare_app(home / f"start-{round_}.db", group=False) as again:
+            starts[1].append(again.start_s)
+    yield Figure(
+        name="start of everkept serve", value=median(starts[0][1:]), unit="s", peer="bare app", peer_value=median(starts[1][1:])
+    )
+    yield Figure(name="anonymous memory after a recall", value=memory[0], unit="MB", peer="bare app", peer_value=memory[1])
+
+
+def _latencies(ours: Served, *, rounds: int) -> Iterator[Figure]:
+    accepted, found, remembered = [], [], []
+    for round_ in range(rounds):
+        word = f"zanzibar{round_}"
+        start = time.perf_counter()
+        body = {"role": "user", "content": f"I moved to {word.title()} in May.", "subject": "ana"}
+        answer = call(ours.port, "POST", f"/v1/threads/latency-{round_}/messages", body)
+        accepted.append(time.perf_counter() - start)
+        _wait(lambda word=word: word in _recalled(ours, word))  # type: ignore[misc]  # a default binds the loop's variable
+        found.append(time.perf_counter() - start)
+        call(ours.port, "POST", f"/v1/threads/latency-{round_}/end")
+        event = answer["receipts"][0]["event_id"]
+        _wait(lambda event=event: call(ours.port, "GET", f"/v1/receipts/{event}")["state"] == "remembered")  # type: ignore[misc]
+        remembered.append(time.perf_counter() - start)
+    append_ms = median(accepted) * 1e3
+    yield Figure(name="accept → found by recall", value=median(found) * 1e3, unit="ms", peer="the append itself", peer_value=append_ms)
+    yield Figure(
+        name="accept → remembered (thread ended at once)", value=median(remembered) * 1e3, unit="ms", peer="the append itself",
+        peer_value=append_ms,
+    )  # fmt: skip
+
+
+def _recalled(ours: Served, word: str) -> str:
+    answer = call(ours.port, "POST", "/v1/recall", {"query": f"Who moved to {word}?", "subject": "ana"})
+    return " ".join(result["text"] for result in answer["results"]).lower()
+
+
+def _wait(condition: object) -> None:
+    assert callable(condition)
+    deadline = time.perf_counter() + REMEMBER_MAX_S
+    while not condition():
+        if time.perf_counter() > deadline:
+            raise RuntimeError(f"it did not happen within {REMEMBER_MAX_S:.0f} s")
+        time.sleep(POLL_S)
+
+
+def _heartbeats(home: Path, ours: Served, *, rounds: int) -> Iterator[Figure]:
+    """A second process (this one) on the same file renews its leases while the first one's writer is saturated."""
+    store = Store(home / "everkept.db")
+    store.open()
+    try:
+        settings = load({"EVERKEPT_HOME": str(home)}, home)
+        beat = _beats(store, settings.work.lease_s, rounds * 10)
+        stop = threading.Event()
+        load_ = threading.Thread(target=_saturate, args=(ours.port, stop))
+        load_.start()
+        time.sleep(0.3)
+        beside = _beats(store, settings.work.lease_s, rounds * 10)
+        stop.set()
+        load_.join()
+    finally:
+        store.close()
+    yield Figure(
+        name="longest heartbeat of a second process, writer saturated", value=max(beside) * 1e3, unit="ms",
+        peer="the same, nobody writing", peer_value=max(beat) * 1e3,
+    )  # fmt: skip
+    yield Figure(
+        name="longest heartbeat of a second process, writer saturated", value=max(beside), unit="s", peer="work.heartbeat_s",
+        peer_value=settings.work.heartbeat_s, goal=Goal(of="ratio", sense="most", bound=0.5),
+    )  # fmt: skip
+
+
+def _beats(store: Store, lease_s: float, times: int) -> list[float]:
+    took = []
+    for _ in range(times):
+        start = time.perf_counter()
+        store.write_now(renew_leases, "bench-second", 4, lease_s, urgent=True)
+        took.append(time.perf_counter() - start)
+        time.sleep(0.02)
+    return took
+
+
+def _saturate(port: int, stop: threading.Event) -> None:
+    """Eight clients with batches of 100, until told to stop."""
+    bodies = as_messages(make_texts(100, seed=7))
+    for round_ in count():
+        if stop.is_set():
+            return
+        run_clients(port, [
+            [request_bytes("POST", f"/v1/threads/s{round_}-{client}/messages", {"messages": bodies, "subject": f"user_{client}"})]
+            for client in range(8)
+        ])  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit("run `python -m tests.bench --only service`")
