@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 from alembic.autogenerate import produce_migrations, render_python_code
@@ -50,8 +51,14 @@ def generate() -> str:
         tables = render_python_code(operations, migration_context=context)
     tables = tables.replace("sa.BigInteger().with_variant(sa.Integer(), 'sqlite')", "ID")
     lines = [line for line in tables.splitlines() if not line.lstrip().startswith("#")]
-    full_text = [f"    op.execute({statement!r})" for statement in FULL_TEXT_SQLITE]
-    return _formatted(HEAD + "\n".join(["    " + lines[0].lstrip(), *lines[1:]]) + "\n" + FULL_TEXT + "\n".join(full_text) + "\n")
+    full_text = [f"    op.execute({_literal(statement)})" for statement in FULL_TEXT_SQLITE]
+    lines[0] = f"    {lines[0].lstrip()}"
+    return _formatted("\n".join([HEAD.rstrip(), *lines, FULL_TEXT.rstrip(), *full_text, ""]))
+
+
+def _literal(text: str) -> str:
+    """A text as lines of source, none too long."""
+    return "".join(f"\n        {line!r}" for line in textwrap.wrap(text, 90, drop_whitespace=False))
 
 
 def _formatted(code: str) -> str:

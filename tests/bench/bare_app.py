@@ -42,6 +42,7 @@ class Many(BaseModel):
 
 def open_messages(path: Path) -> Any:
     raw = open_file(choose_driver(), path)
+    raw.execute("pragma wal_autocheckpoint = 1000")  # SQLite's default; Everkept's writer has its own
     raw.execute(_TABLE)
     return raw
 

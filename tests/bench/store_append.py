@@ -84,6 +84,7 @@ def _rate(batches: Sequence[Append], write: Callable[[Append], object]) -> float
 
 def _open_plain(file: Path) -> Any:
     raw = open_file(choose_driver(), file)
+    raw.execute("pragma wal_autocheckpoint = 1000")  # SQLite's default; Everkept's writer has its own
     raw.executescript(_PLAIN)
     return raw
 

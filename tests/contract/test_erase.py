@@ -111,7 +111,7 @@ class World:
             confidence=0.9, single_valued=True, seqs=(seq,),
         )  # fmt: skip
         said = self.clock.now_us() + seq
-        new = NewFact(draft=draft, said_at=said, stream=stream, analysed=analyse(draft.text, speaker=subject))
+        new = NewFact(draft=draft, said_at=said, zone_min=None, stream=stream, analysed=analyse(draft.text, speaker=subject))
         owner = self.subject(subject)
         key = "" if window else f"{stream}.{seq}.{value}"
         of = FactsOf(project=self.project, subject=owner, window=window, slice=0, revision=None, key=key)

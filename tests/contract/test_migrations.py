@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from scripts import freeze_first_migration
 from sqlalchemy import text
+from tests.stubs.planted_migration import plant
 
 from everkept.errors import StoreNotSupported
 from everkept.ports.clock import VirtualClock
@@ -21,7 +22,6 @@ from everkept.store.migrate import SCHEMA, SHIPPED, Migrations, alembic_config, 
 from everkept.store.migrations.open_connection import engine_over
 from everkept.store.sqlite import choose_driver, open_file
 from everkept.store.store import Store
-from tests.stubs.planted_migration import plant
 
 NEXT = SCHEMA + 1
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,8 @@ def snapshot(path: Path) -> list[tuple[Any, ...]]:
     """All that a schema is: statements, columns and indexes."""
     raw = choose_driver().module.connect(str(path))
     try:
-        master = raw.execute("select type, name, tbl_name, sql from sqlite_master where name not like 'sqlite_%'").fetchall()
+        query = "select type, name, tbl_name, sql from sqlite_master where name not like 'sqlite_%'"
+        master = raw.execute(query).fetchall()
         rows = [("sql", *row[:3], normal(row[3])) for row in master]
         for kind, name, *_ in master:
             if kind == "table":
@@ -74,8 +75,11 @@ def snapshot(path: Path) -> list[tuple[Any, ...]]:
 def normal(sql: str | None) -> tuple[str, ...]:
     """A statement as the set of its parts: the order of constraints, blanks and capitals mean nothing."""
     flat = re.sub(r"\s+", " ", (sql or "").lower().replace('"', "")).strip()
-    head, _, rest = flat.partition("(")
-    return (head.strip(), *sorted(part.strip() for part in re.split(r",(?![^(]*\))", rest.rstrip(") "))))
+    parts = re.fullmatch(r"([^(]*)\((.*)\)([^)]*)", flat)
+    if parts is None:
+        return (flat,)
+    columns = sorted(part.strip() for part in re.split(r",(?![^(]*\))", parts[2]))
+    return (parts[1].strip(), *columns, parts[3].strip())
 
 
 def test_a_fresh_schema_equals_the_sum_of_migrations(home: Path, tmp_path: Path) -> None:

@@ -289,7 +289,11 @@ def test_a_key_that_was_replaced_is_not_shown_any_more(make_world: Callable[...,
     left(world)
     fail(world, "provider_down")
     world.write(permits_left, "new key", 0, 8)
+    world.schedule("waits", due_in=300, uses="model")
+    world.schedule("is not due", due_in=300, uses="model")
+    world.do("update jobs set error_class = 'provider_down' where key = 'waits'")
     world.write(forget_other_pools, ["new key"])
+    assert [0, 300] == [world.job(key)["due_at"] for key in ("waits", "is not due")]
     assert world.rows("select pool, circuit from providers") == [("new key", "closed")]
 
 

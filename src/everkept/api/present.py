@@ -105,10 +105,11 @@ def episode_view(w: WindowRow, stages: dict[str, StageRow]) -> v.Episode:
 def fact_view(f: FactRow, events: list[tuple[int, int]], *, live: bool) -> v.Fact:
     return v.Fact(
         id=row_id("fct", f.id), subject=f.subject_name, entity=f.entity, predicate=f.predicate, object=f.object, text=f.text,
-        quote=f.quote, confidence=f.confidence, valid_from=when(f.valid_from),
-        valid_until=when(f.closed_at if f.closed_at is not None else f.valid_until), said_at=moment(f.said_at),
+        quote=f.quote, confidence=f.confidence, valid_from=when(f.valid_from, f.zone_min),
+        valid_until=when(f.closed_at if f.closed_at is not None else f.valid_until, f.zone_min), said_at=moment(f.said_at, f.zone_min),
         recorded_at=moment(f.recorded_at), retired_at=when(f.retired_at), retired_because=f.retired_because,
         superseded_by=None if f.superseded_by is None else row_id("fct", f.superseded_by), pinned=f.pinned, unsettled=f.unsettled,
+        duplicate_of=None if f.duplicate_of is None else row_id("fct", f.duplicate_of),
         live=live, source="hand" if f.window is None else "window",
         episode_id=None if f.window is None else row_id("epi", f.window), event_ids=[event_id(*e) for e in events],
     )  # fmt: skip

@@ -176,7 +176,7 @@ class Recalling(Remembering):
                 return None
             return v.RecallResult(
                 kind="fact", id=row_id("fct", fact.id), text=fact.text, thread=None, seq=None, speaker=fact.entity, quote=fact.quote,
-                occurred_at=moment(fact.said_at), unsettled=fact.unsettled,
+                occurred_at=moment(fact.said_at, fact.zone_min), unsettled=fact.unsettled,
                 event_ids=[event_id(*e) for e in rows.evidence.get(fact.id, [])], **common,
             )  # fmt: skip
         window = rows.windows.get(h.ref or 0)

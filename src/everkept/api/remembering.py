@@ -71,7 +71,7 @@ class Remembering(Capturing):
         if fault is not None:
             raise InvalidInput(fault[1], field=fault[0])
         now = self._parts.clock.now_us()
-        fact = NewFact(draft=draft, said_at=now, stream=None, analysed=analyse_fact(draft, now), pinned=pinned)
+        fact = NewFact(draft=draft, said_at=now, zone_min=None, stream=None, analysed=analyse_fact(draft, now), pinned=pinned)
         fact_id = await self._store.write(self._remember, subject, fact, key)
         return await self.get_fact(row_id("fct", fact_id))
 

@@ -160,6 +160,8 @@ class Fact(View):
     retired_at: datetime | None
     retired_because: str | None
     superseded_by: str | None
+    duplicate_of: str | None = None
+    """The earlier statement that this one repeats; both are kept."""
     pinned: bool
     unsettled: bool
     """A contradiction with another statement has not been judged yet."""

@@ -99,11 +99,11 @@ async def _extract(args: SliceArgs, read: _Read, ctx: JobContext) -> FactsReply:
 
 def new_facts(found: WindowTurns, drafts: Sequence[FactDraft]) -> list[NewFact]:
     """Accepted drafts with the time their evidence was said, and their text as the index wants it."""
-    said = {t.seq: t.occurred_at_us for t in found.turns}
+    said = {t.seq: t for t in found.turns}
     return [
         NewFact(
-            draft=d, said_at=said[d.seqs[0]], stream=found.window.stream,
-            analysed=analyse_fact(d, said[d.seqs[0]]),
+            draft=d, said_at=said[d.seqs[0]].occurred_at_us, zone_min=said[d.seqs[0]].zone_min, stream=found.window.stream,
+            analysed=analyse_fact(d, said[d.seqs[0]].occurred_at_us),
         )
         for d in drafts
     ]  # fmt: skip

@@ -30,8 +30,9 @@ _COUNTS = {
     "facts": "select count(*) from facts",
 }
 _ERASURES = "select id, asked_at, kind, project_id, subject_id, stream_id, seq from erasures order by id"
-_NAMES = """select p.name, (select name from subjects where id = :subject), (select name from streams where id = :stream)
-  from projects p where p.id = :project"""
+_NAMES = """
+select p.name, (select name from subjects where id = :subject), (select name from streams where id = :stream)
+from projects p where p.id = :project"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from everkept.errors import Conflict, StoreFull, StoreUnavailable
+from everkept.errors import Conflict, EverkeptError, StoreFull, StoreUnavailable
 from everkept.store.sqlite import choose_driver, translate
 
 BUSY_S = 30.0
@@ -42,11 +42,11 @@ def our_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         kind = StoreFull if error.errno in _FULL else StoreUnavailable
         raise kind(f"{error.filename or path}: {error.strerror or error}", path=str(path)) from error
-    except Exception as error:  # noqa: BLE001  (the driver has two modules, each with its own errors)
+    except choose_driver().module.DatabaseError as error:
         ours = translate(error)
-        if ours is error:
-            raise
-        raise type(ours)(f"{path}: {ours}", path=str(path)) from error
+        if isinstance(ours, EverkeptError):
+            raise type(ours)(f"{path}: {ours.message}", path=str(path)) from error
+        raise
 
 
 def copy_store(source: Path, target: Path, *, replace: bool) -> None:

@@ -33,6 +33,7 @@ class NewFact:
 
     draft: FactDraft
     said_at: int
+    zone_min: int | None
     stream: int | None
     analysed: Analysed
     pinned: bool = False
@@ -108,11 +109,11 @@ _REVISION = text("select revision from subjects where id = :subject")
 _RAISE = text("update subjects set revision = revision + 1 where id = :subject")
 _ADD = text("""
 insert into facts(project_id, subject_id, entity_id, object_entity_id, window_id, draft_key, predicate, predicate_norm, object, object_norm, text,
-  quote, confidence, single_valued, closes, correction, replaces, valid_from, valid_until, said_at, said_stream, said_seq,
-  said_index, recorded_at, closed_at, pinned)
+  quote, confidence, single_valued, closes, correction, replaces, valid_from, valid_until, said_at, zone_min, said_stream,
+  said_seq, said_index, recorded_at, closed_at, pinned)
 values(:project, :subject, :entity, :about, :window, :draft_key, :predicate, :predicate_norm, :object, :object_norm, :text,
-  :quote, :confidence, :single_valued, :closes, :correction, :replaces, :valid_from, :valid_until, :said_at, :said_stream,
-  :said_seq, :said_index, :now, :valid_until, :pinned)
+  :quote, :confidence, :single_valued, :closes, :correction, :replaces, :valid_from, :valid_until, :said_at, :zone_min,
+  :said_stream, :said_seq, :said_index, :now, :valid_until, :pinned)
 on conflict(subject_id, draft_key) do nothing returning id""")
 _EVIDENCE = text("insert into fact_events(fact_id, stream_id, seq) values(:fact, :stream, :seq) on conflict do nothing")
 _SLICE_DONE = text("update slices set facts_at = :now, rejected = :rejected where window_id = :window and slice = :slice")
@@ -182,7 +183,7 @@ def _fact_row(conn: Connection, of: FactsOf, fact: NewFact, index: int, entity: 
         "draft_key": of.key or _draft_key(of, fact, predicate, object_norm), "predicate": d.predicate, "predicate_norm": predicate,
         "object": d.object, "object_norm": object_norm, "text": d.text, "quote": d.quote or None, "confidence": d.confidence,
         "single_valued": d.single_valued, "closes": d.closes, "correction": d.correction, "replaces": d.replaces,
-        "valid_from": d.valid_from_us, "valid_until": d.valid_until_us, "said_at": fact.said_at, "said_stream": fact.stream,
+        "valid_from": d.valid_from_us, "valid_until": d.valid_until_us, "said_at": fact.said_at, "zone_min": fact.zone_min, "said_stream": fact.stream,
         "said_seq": d.seqs[0] if d.seqs else None, "said_index": index, "now": conn.now(), "pinned": fact.pinned,
     }  # fmt: skip
 
@@ -387,12 +388,13 @@ class FactRow:
     pinned: bool
     closes: bool
     window: int | None
+    zone_min: int | None
 
 
 _FACT_COLUMNS = """
 select f.id, f.subject_id, u.name, e.name, f.predicate, f.object, f.text, f.quote, f.confidence, f.valid_from, f.valid_until,
   f.said_at, f.recorded_at, f.closed_at, f.closed_by, f.closed_known_at, f.retired_at, f.retired_because, f.superseded_by,
-  f.duplicate_of, f.live, f.unsettled, f.pinned, f.closes, f.window_id
+  f.duplicate_of, f.live, f.unsettled, f.pinned, f.closes, f.window_id, f.zone_min
 from facts f join subjects u on u.id = f.subject_id and u.erased_at is null join entities e on e.id = f.entity_id
 """
 _BY_IDS = text(
@@ -415,7 +417,7 @@ def _fact(r: tuple[Any, ...]) -> FactRow:
         id=r[0], subject=r[1], subject_name=r[2], entity=r[3], predicate=r[4], object=r[5], text=r[6], quote=r[7], confidence=r[8],
         valid_from=r[9], valid_until=r[10], said_at=r[11], recorded_at=r[12], closed_at=r[13], closed_by=r[14],
         closed_known_at=r[15], retired_at=r[16], retired_because=r[17], superseded_by=r[18], duplicate_of=r[19], live=bool(r[20]),
-        unsettled=bool(r[21]), pinned=bool(r[22]), closes=bool(r[23]), window=r[24],
+        unsettled=bool(r[21]), pinned=bool(r[22]), closes=bool(r[23]), window=r[24], zone_min=r[25],
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from dataclasses import dataclass
@@ -47,15 +48,15 @@ def inspect_store(path: Path) -> Inspection:
     findings = [Finding(name="library", ok=driver.wal, message=driver.degraded or f"SQLite {driver.version}")]
     findings += [_place(path), _private(path), _space(size_bytes, free_bytes), *_content(path)]
     return Inspection(
-        path=path, library=f"{driver.module.__name__} {driver.version}", size_bytes=size_bytes, free_bytes=free_bytes,
-        copies=tuple(find_copies(path)), findings=tuple(findings),
+        path=path, library=f"{driver.module.__name__} {driver.version}",
+        size_bytes=size_bytes, free_bytes=free_bytes, copies=tuple(find_copies(path)), findings=tuple(findings),
     )  # fmt: skip
 
 
 def find_copies(path: Path) -> list[Path]:
     """Stores and unfinished files that upgrades, restores and backups have left beside this one."""
-    patterns = (f"{path.stem}.before-*", f"{path.stem}.replaced-*", f"{path.name}.partial-*", f"{path.stem}.*.partial-*")
-    return sorted({copy for pattern in patterns for copy in path.parent.glob(pattern)})
+    copies = re.compile(rf"{re.escape(path.stem)}\.(before-|replaced-|.*\.?partial-)")
+    return sorted(found for found in path.parent.iterdir() if copies.match(found.name))
 
 
 def _place(path: Path) -> Finding:
@@ -69,17 +70,15 @@ def _place(path: Path) -> Finding:
 def _private(path: Path) -> Finding:
     mode = path.stat().st_mode & 0o777
     open_to_others = sys.platform != "win32" and mode & 0o077
-    message = f"others can read it (mode {mode:o}): chmod 600 {path}" if open_to_others else "readable by its owner only"
+    message = f"others can read it (mode {mode:o}): chmod 600 {path}" if open_to_others else "only its owner reads it"
     return Finding(name="private", ok=not open_to_others, message=message)
 
 
 def _space(size_bytes: int, free_bytes: int) -> Finding:
     needed = max(FREE_BYTES_MIN, size_bytes)
     ok = free_bytes >= needed
-    message = f"{free_bytes >> 20:,} MB free"
-    return Finding(
-        name="free space", ok=ok, message=message if ok else f"{message}; a copy before an upgrade needs {needed >> 20:,} MB"
-    )  # fmt: skip
+    short = "" if ok else f"; a copy before an upgrade needs {needed >> 20:,} MB"
+    return Finding(name="free space", ok=ok, message=f"{free_bytes >> 20:,} MB free{short}")
 
 
 def _content(path: Path) -> list[Finding]:
@@ -122,7 +121,7 @@ def _references(raw: Any) -> Finding:
 def _full_text(raw: Any) -> Finding:
     number = tuple(int(part) for part in choose_driver().version.split("."))
     if number < _INTEGRITY_OF_VIRTUAL:
-        return Finding(name="full text", ok=True, message=f"SQLite {choose_driver().version} cannot check it by reading")
+        return Finding(name="full text", ok=True, message=f"SQLite {choose_driver().version} cannot check it")
     if raw.execute("select 1 from sqlite_master where name = 'passage_text'").fetchone() is None:
         return Finding(name="full text", ok=False, message="the index is missing")
     faults = [str(row[0]) for row in raw.execute("pragma integrity_check(passage_text)").fetchall()]
@@ -149,5 +148,5 @@ def _modes(path: Path) -> list[Finding]:
     return [
         Finding(name="journal", ok=journal == ("wal" if driver.wal else "truncate"), message=journal),
         Finding(name="sync", ok=sync >= 2, message="full" if sync >= 2 else f"level {sync}: a power cut can lose data"),
-        Finding(name="secure delete", ok=secure == 1, message="on" if secure == 1 else "off: erased words stay in the file"),
+        Finding(name="secure delete", ok=secure == 1, message="on" if secure == 1 else "off: erased words stay"),
     ]

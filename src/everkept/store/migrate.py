@@ -19,9 +19,11 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from everkept.errors import StoreNotSupported
+from everkept.ports.clock import SystemClock
 from everkept.store.connection import Connection
 from everkept.store.copy import copy_store
 from everkept.store.dialect import sqlite_dialect
+from everkept.store.sqlite import choose_driver, open_file, translate
 from everkept.store.tables import FULL_TEXT_SQLITE, metadata
 
 log = structlog.get_logger("everkept.store")
@@ -67,6 +69,17 @@ def upgrade(connection: Connection, path: Path, migrations: Migrations = SHIPPED
     elif found < migrations.head:
         copy = _migrate(connection.raw, path, migrations)
     return Upgraded(found=found, schema=migrations.head, copy=copy)
+
+
+def upgrade_file(path: Path) -> Upgraded:
+    """`upgrade` for a file that nobody in this process has open."""
+    raw = open_file(choose_driver(), path)
+    try:
+        return upgrade(Connection(raw, sqlite_dialect(), SystemClock()), path)
+    except Exception as error:
+        raise translate(error) from error
+    finally:
+        raw.close()
 
 
 def read_schema(raw: Any, path: Path, *, known: int = SCHEMA) -> int:
@@ -159,7 +172,7 @@ def _require_revision(raw: Any, path: Path, schema: int) -> None:
     found = read_revision(raw)
     if found != revision(schema):
         raise StoreNotSupported(
-            f"{path} says schema {schema}, and its record of migrations says {found or 'nothing'}: nothing was changed",
+            f"{path} says schema {schema}, its record of migrations says {found or 'nothing'}: nothing was changed",
             path=str(path), schema=schema, revision=found,
         )  # fmt: skip
 
@@ -168,7 +181,7 @@ def _require_references(raw: Any) -> None:
     broken = {row[0] for row in raw.execute("pragma foreign_key_check").fetchall()}
     if broken:
         raise StoreNotSupported(
-            f"the upgrade would leave rows of {', '.join(sorted(broken))} without what they refer to: nothing was changed",
+            f"the upgrade left rows of {', '.join(sorted(broken))} without what they refer to, and was taken back",
             tables=sorted(broken),
         )
 

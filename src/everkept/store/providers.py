@@ -25,7 +25,10 @@ _GET = text("select circuit, not_before, failures, permits from providers where 
 _SET = text("""
 update providers set circuit = :circuit, reason = :reason, since = case when circuit = :circuit then since else :now end,
   not_before = :not_before, failures = :failures, permits = :permits where pool = :pool""")
-_FORGET = text("delete from providers where pool not in (select value from json_each(:pools))")
+_FORGET = text("delete from providers where pool not in (select value from json_each(:pools)) returning circuit")
+_WAKE = text("""
+update jobs set due_at = :now where state = 'waiting' and due_at > :now
+  and error_class in ('transient', 'rate_limited', 'provider_down')""")
 _LIST = text("select pool, circuit, reason, since, not_before, permits from providers order by pool")
 
 
@@ -106,8 +109,13 @@ def _set(conn: Connection, pool: str, **values: Any) -> None:
 
 
 def forget_other_pools(conn: Connection, pools: Sequence[str]) -> None:
-    """Drop the weather of keys and addresses that are no longer used; one that still is starts again with a closed circuit."""
-    conn.run(_FORGET, {"pools": json.dumps(list(pools))})
+    """Drop the weather of keys and addresses that are no longer used, and let the jobs that waited for them try at once.
+
+    A pool that another process still uses starts again with a closed circuit.
+    """
+    dropped = conn.rows(_FORGET, {"pools": json.dumps(list(pools))})
+    if any(circuit != "closed" for (circuit,) in dropped):
+        conn.run(_WAKE, {"now": conn.now()})
 
 
 def list_providers(conn: Connection) -> list[tuple[Any, ...]]:

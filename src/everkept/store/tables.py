@@ -274,6 +274,7 @@ facts = Table(
     _time("valid_from"),
     _time("valid_until"),
     _time("said_at", required=True),
+    Column("zone_min", Integer),  # the sender's offset from UTC when it was said: dates are shown in it
     Column("said_stream", _Id),
     Column("said_seq", BigInteger),
     Column("said_index", Integer, nullable=False),

@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from everkept.config import Settings
-from everkept.domain.jobs import Backoff, Lease, Outcome, Retry, Snooze, Uses, after_failure
+from everkept.domain.jobs import Backoff, Lease, Outcome, Retry, Uses, after_failure
 from everkept.errors import EverkeptError, LeaseLost, ModelError, Permanent, Refused, Transient
 from everkept.ports.clock import Clock
 from everkept.ports.faults import Faults
@@ -148,8 +148,9 @@ class Runner:
     async def _run(self, context: JobContext, kind: JobKind[Any] | None, trust: Trust, started: float) -> Outcome | Finished:
         lease = context.lease
         if kind is None:
-            log.warning("this worker does not know this kind of job; a newer one may have made it", kind=lease.kind, job=lease.job)
-            return Snooze(self._clock.now_us() + UNKNOWN_KIND_US, "this worker does not know jobs of this kind")
+            why = f"this worker does not know jobs of kind {lease.kind!r}; a newer one may have made it"
+            log.warning(why, job=lease.job)
+            return Retry(self._clock.now_us() + UNKNOWN_KIND_US, "unknown_kind", why, spend=False)
         trust.ends_s = started + kind.policy.timeout_s
         try:
             async with asyncio.timeout(trust.left_s(self._clock.monotonic_s())) as trust.limit:

@@ -127,7 +127,7 @@ def test_a_kind_nobody_knows_is_tried_again_and_named(world: World) -> None:
     world.step()
 
     job = world.job("a", "from_the_future")
-    assert job["state"] == "waiting"
+    assert (job["state"], job["attempts"]) == ("waiting", 0)
     assert "from_the_future" in job["error"]
 
 

@@ -49,6 +49,9 @@ PANELS: dict[str, tuple[Command, ...]] = {
         Command("reprocess", "removal:reprocess", "Derive memory again from events and kept replies."),
         Command("projects", "projects:projects", "List, create and set up projects.", has_commands=True),
         Command("keys", "projects:keys", "List, create and revoke API keys.", has_commands=True),
+        Command("db", "database:db", "Check or upgrade the store's file; print its schema.", has_commands=True),
+        Command("backup", "backups:back_up", "Write the whole store to one file, also while it is in use."),
+        Command("restore", "backups:restore", "Put a backup in the place of the store, which is kept beside."),
         Command("config", "settings:config", "Print each setting and where its value comes from."),
     ),
     "Prove": (

@@ -21,8 +21,8 @@ from everkept.doors.cli.wording import clean, clip, count, day, span
 if TYPE_CHECKING:
     from everkept.doors.cli.demo import Played, Shown
 
-FACTS_SHOWN = 14
-ENDED_SHOWN = 5
+FACTS_SHOWN = 20
+ENDED_SHOWN = 4
 EPISODES_SHOWN = 4
 LEARNINGS_SHOWN = 3
 RESULT_CHARS = 220
@@ -108,12 +108,13 @@ def _about_model(model: str) -> str:
 
 def _facts(facts: list[v.Fact]) -> Iterator[RenderableType]:
     """Some facts that have ended (history is kept) among those that hold, in the order of being said."""
-    ended = [fact for fact in facts if not fact.live][:ENDED_SHOWN]
-    holding = [fact for fact in facts if fact.live][: FACTS_SHOWN - len(ended)]
+    told = sorted((fact for fact in facts if fact.duplicate_of is None), key=lambda fact: fact.said_at)
+    ended = [fact for fact in told if fact.superseded_by is not None][:ENDED_SHOWN]
+    holding = [fact for fact in told if fact.live][: FACTS_SHOWN - len(ended)]
     chosen = sorted([*ended, *holding], key=lambda fact: fact.said_at)
     if chosen:
         yield fact_table(chosen)
-        yield _rest(len(facts) - len(chosen), "fact")
+        yield _rest(len(told) - len(chosen), "fact")
     else:
         yield Text("none", style="dim")
 

@@ -727,7 +727,8 @@ def upgrade() -> None:
 
 def _create_full_text() -> None:
     op.execute(
-        "create virtual table passage_text using fts5(scope, speaker, own, said, before, tokenize = \"ascii tokenchars '_-./:@&+#'\")"
+        "create virtual table passage_text using fts5(scope, speaker, own, said, before, tokenize ="
+        " \"ascii tokenchars '_-./:@&+#'\")"
     )
     op.execute("insert into passage_text(passage_text, rank) values('secure-delete', 1)")
     op.execute("create virtual table passage_terms using fts5vocab(passage_text, 'row')")
