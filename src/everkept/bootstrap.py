@@ -53,7 +53,9 @@ class Application:
         row = await self.parts.store.glance(find_project, project)
         if row is None:
             known = [p.name for p in await self.parts.store.read(list_projects)]
-            raise NotFound(f"there is no project {project!r}; there are: {', '.join(known)}", project=project, known=known)
+            raise NotFound(
+                f"there is no project {project!r}; there are: {', '.join(known)}", project=project, known=known
+            )
         return LocalService(self.parts, row)
 
     async def authenticate(self, token: str) -> str | None:
@@ -87,9 +89,13 @@ def _probe(conn: object) -> None:
 
 
 async def open_application(
-    settings: Settings, *, worker: bool = True, clock: Clock | None = None, faults: Faults | None = None,
+    settings: Settings,
+    *,
+    worker: bool = True,
+    clock: Clock | None = None,
+    faults: Faults | None = None,
     model: LanguageModel | None = None,
-) -> Application:  # fmt: skip
+) -> Application:
     """Open the store (made or upgraded as needed) and start a worker. Raises StoreNotSupported, StoreFull, ConfigInvalid.
 
     `model` takes the place of the one that the settings name.
@@ -100,9 +106,12 @@ async def open_application(
     store = Store(database_path(settings), clock=clock, faults=faults)
     language = model or from_env(settings.model, os.environ)
     tools = Tools(
-        model=None if language is None else JournaledModel(language, StoreJournal(store, settings), faults, asks_max=settings.models.asks_max),
-        words=WordllamaVectors(), embedder=embedder_from_setting(settings.embedder, os.environ),
-    )  # fmt: skip
+        model=None
+        if language is None
+        else JournaledModel(language, StoreJournal(store, settings), faults, asks_max=settings.models.asks_max),
+        words=WordllamaVectors(),
+        embedder=embedder_from_setting(settings.embedder, os.environ),
+    )
     await asyncio.to_thread(store.open)
     await store.write(ensure_project, DEFAULT_PROJECT, secrets.token_bytes(32))
     weights = Weights(**{f.name: getattr(settings.recall, f"weight_{f.name}") for f in dataclasses.fields(Weights)})
@@ -110,12 +119,20 @@ async def open_application(
         tools.words, weights, lexical=settings.recall.candidates_lexical, dense=settings.recall.candidates_dense
     )
     parts = Parts(
-        store=store, settings=settings, clock=clock, tools=tools, searcher=lambda: searcher,
+        store=store,
+        settings=settings,
+        clock=clock,
+        tools=tools,
+        searcher=lambda: searcher,
         model_name=NO_MODEL if language is None else language.name,
-    )  # fmt: skip
+    )
     runner = make_runner(parts, faults) if worker else None
-    application = Application(parts, None if runner is None else Worker(
-        runner, heartbeat_s=settings.work.heartbeat_s, embedder_label=tools.embedder_label))  # fmt: skip
+    application = Application(
+        parts,
+        None
+        if runner is None
+        else Worker(runner, heartbeat_s=settings.work.heartbeat_s, embedder_label=tools.embedder_label),
+    )
     if application.worker is not None:
         application.worker.start()
     return application
@@ -132,7 +149,15 @@ def make_runner(parts: Parts, faults: Faults) -> Runner:
     owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
     maintenance = Maintenance(parts.store, periodic_tasks(parts.settings), parts.clock)
     return Runner(
-        parts.store, job_kinds(parts.settings), parts.settings, tools, owner=owner, clock=parts.clock, faults=faults, pools=pools, maintenance=maintenance
+        parts.store,
+        job_kinds(parts.settings),
+        parts.settings,
+        tools,
+        owner=owner,
+        clock=parts.clock,
+        faults=faults,
+        pools=pools,
+        maintenance=maintenance,
     )
 
 
@@ -140,5 +165,7 @@ def database_path(settings: Settings) -> Path:
     """The file of `database_url`. Raises ConfigInvalid for another database than SQLite."""
     prefix = "sqlite:///"
     if not settings.database_url.startswith(prefix):
-        raise ConfigInvalid("database_url must start with sqlite:///; PostgreSQL is not supported yet", field="database_url")
+        raise ConfigInvalid(
+            "database_url must start with sqlite:///; PostgreSQL is not supported yet", field="database_url"
+        )
     return Path(settings.database_url[len(prefix) :])

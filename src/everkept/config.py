@@ -209,7 +209,11 @@ class Recall:
     confidence_floor: float = _number(0.5, 0, 1, "Confidence under which a fact is held back.", overridable=True)
     entity_cosine: float = _number(0.88, 0, 1, "From here on two names mean the same entity.", overridable=True)
     contradiction_low: float = _number(
-        0.80, 0, 1, "From here on two facts with other predicates may contradict each other; a judge reads both.", overridable=True
+        0.80,
+        0,
+        1,
+        "From here on two facts with other predicates may contradict each other; a judge reads both.",
+        overridable=True,
     )
     candidates_lexical: int = _number(150, 1, 10_000, "Candidates by lexical score.")
     candidates_dense: int = _number(40, 0, 10_000, "Candidates by vector.")

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from everkept import __version__
-from everkept.store.sqlite import choose_driver
 from tests.bench import http_append, job_speed, recall_sets, recall_speed, service, store_append
+from tests.bench.machine import describe_machine
 from tests.bench.processes import temporary_home
 from tests.bench.report import Figure, print_section, write_json
 
@@ -31,15 +29,20 @@ SECTIONS: dict[str, tuple[str, Callable[..., Iterator[Figure]]]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="fewer rounds, and no store of 100,000 turns")
     parser.add_argument("--only", action="append", choices=list(SECTIONS), help="measure this section; may be repeated")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
-    parser.add_argument("--locomo", type=Path, metavar="FILE", help=f"measure R@10 of a LoCoMo file, too ({recall_sets.LOCOMO} does the same)")
+    parser.add_argument(
+        "--locomo", type=Path, metavar="FILE", help=f"R@10 of a LoCoMo file, too; also {recall_sets.LOCOMO}"
+    )
     given = parser.parse_args()
     if given.locomo is not None:
         os.environ[recall_sets.LOCOMO] = str(given.locomo)
-    machine = _machine()
+    with temporary_home(Path.cwd()) as home:
+        machine = describe_machine(home)
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
     start = time.perf_counter()
     found = []
@@ -52,13 +55,6 @@ def main() -> None:
     print(f"\n{time.perf_counter() - start:.0f} s in all")
     if given.json is not None:
         write_json(given.json, found, machine)
-
-
-def _machine() -> dict[str, object]:
-    return {
-        "everkept": __version__, "python": platform.python_version(), "sqlite": choose_driver().version, "cores": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1), "system": f"{platform.system()} {platform.machine()}",
-    }  # fmt: skip
 
 
 if __name__ == "__main__":

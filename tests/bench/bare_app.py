@@ -25,7 +25,8 @@ from everkept.store.sqlite import choose_driver, open_file
 
 Rows = list[tuple[str, str, str, int]]
 _TABLE = """
-create table messages(id integer primary key, thread text not null, role text not null, content text not null, at integer not null)"""
+create table messages(
+  id integer primary key, thread text not null, role text not null, content text not null, at integer not null)"""
 _INSERT = "insert into messages(thread, role, content, at) values(?, ?, ?, ?)"
 
 
@@ -117,7 +118,14 @@ def main() -> None:
     app = create_app(open_messages(given.file), group=given.group)
     # As doors/http/server.py sets them.
     config = uvicorn.Config(
-        app, port=0, lifespan="off", log_config=None, access_log=False, server_header=False, proxy_headers=False, timeout_keep_alive=30
+        app,
+        port=0,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=30,
     )
     listener = config.bind_socket()
     sys.stderr.write(f"bare app listens on http://127.0.0.1:{listener.getsockname()[1]}\n")

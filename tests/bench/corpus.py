@@ -5,7 +5,6 @@ The tail keeps document frequencies lifelike: every fiftieth word is a rare one,
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections import Counter
@@ -18,6 +17,7 @@ _ENGLISH = ("agent_coding.json", "support_chat.json")
 _SYLLABLES = "ba do fen gur hal ji kor lum mer nis pol qua ras tev vor wim xan yel zot bri".split()
 _TAIL_SHARE = 0.02
 
+
 @cache
 def _vocabulary() -> tuple[list[str], list[int]]:
     """Words and their cumulated counts."""
@@ -26,6 +26,7 @@ def _vocabulary() -> tuple[list[str], list[int]]:
         counts.update(re.findall(r"[A-Za-z']+", (SETS / name).read_text(encoding="utf-8")))
     words = sorted(counts)
     return words, list(accumulate(counts[w] for w in words))
+
 
 def make_texts(count: int, *, seed: int = 1) -> list[str]:
     """Turns of 4 to 40 words."""
@@ -38,13 +39,16 @@ def make_texts(count: int, *, seed: int = 1) -> list[str]:
         texts.append(" ".join(said).capitalize() + ".")
     return texts
 
+
 def make_questions(texts: list[str], count: int, *, seed: int = 2) -> list[str]:
     """Questions of 3 to 7 words of one of the turns each, stop words and all."""
     rng = random.Random(seed)
-    return ["What about " + " ".join(rng.sample(words, min(len(words), rng.randint(3, 7)))) + "?"
-            for words in (rng.choice(texts).rstrip(".").split() for _ in range(count))]  # fmt: skip
+    return [
+        "What about " + " ".join(rng.sample(words, min(len(words), rng.randint(3, 7)))) + "?"
+        for words in (rng.choice(texts).rstrip(".").split() for _ in range(count))
+    ]
+
 
 def as_messages(texts: list[str]) -> list[dict[str, str]]:
     """The bodies of appends, user and assistant in turn."""
     return [{"role": "assistant" if i % 2 else "user", "content": text} for i, text in enumerate(texts)]
-

@@ -1,4 +1,4 @@
-"""Durable appends through HTTP: 16 clients, one message or 100 a request, beside a bare insert in the same framework."""
+"""Durable appends through HTTP: 16 clients, 1 or 100 messages a request, beside a bare insert in the same framework."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BATCH = 100
 
 
 def measure(home: Path, *, quick: bool) -> Iterator[Figure]:
-    """Three servers at once, of which one works at a time, in turn. Everkept's worker is off: see `latency` for it on."""
+    """Three servers at once, of which one works at a time, in turn. Everkept's worker is off here."""
     rounds = 2 if quick else 5
     with ExitStack() as stack:
         ours = stack.enter_context(everkept(home / "http", worker=False))
@@ -35,21 +35,39 @@ def _single(ours: Served, alone: Served, group: Served, rounds: int, each: int) 
     mine, bare, grouped = (median(load.rate for load in loads) for loads in runs)
     unit = "appends/s"
     yield Figure(
-        name=f"{CLIENTS} clients × 1 message", value=mine, unit=unit, peer="bare insert, a commit each", peer_value=bare,
+        name=f"{CLIENTS} clients × 1 message",
+        value=mine,
+        unit=unit,
+        peer="bare insert, a commit each",
+        peer_value=bare,
         goal=Goal(of="ratio", sense="least", bound=0.7),
-    )  # fmt: skip
-    yield Figure(name=f"{CLIENTS} clients × 1 message", value=mine, unit=unit, peer="bare insert, group commit", peer_value=grouped)
+    )
+    yield Figure(
+        name=f"{CLIENTS} clients × 1 message",
+        value=mine,
+        unit=unit,
+        peer="bare insert, group commit",
+        peer_value=grouped,
+    )
     latencies = [sorted(t for load in loads for t in load.latencies_s) for loads in runs]
     for share in (0.5, 0.95):
         p_mine, p_bare, _ = (1e3 * found[int(share * len(found))] for found in latencies)
-        yield Figure(name=f"answer p{share * 100:.0f}", value=p_mine, unit="ms", peer="bare insert, a commit each", peer_value=p_bare)
+        yield Figure(
+            name=f"answer p{share * 100:.0f}",
+            value=p_mine,
+            unit="ms",
+            peer="bare insert, a commit each",
+            peer_value=p_bare,
+        )
 
 
 def _one_by_one(prefix: str, round_: int, each: int) -> list[list[bytes]]:
     bodies = as_messages(make_texts(CLIENTS * each, seed=round_))
     return [
         [
-            request_bytes("POST", f"{prefix}/threads/r{round_}-{client}/messages", {**body, "subject": f"user_{client}"})
+            request_bytes(
+                "POST", f"{prefix}/threads/r{round_}-{client}/messages", {**body, "subject": f"user_{client}"}
+            )
             for body in bodies[client * each : (client + 1) * each]
         ]
         for client in range(CLIENTS)
@@ -63,7 +81,11 @@ def _batches(ours: Served, alone: Served, rounds: int, each: int) -> Iterator[Fi
     runs = _interleave([many(ours, "/v1/threads/{}/messages"), many(alone, "/threads/{}/batches")], rounds)
     mine, bare = (median(load.rate * BATCH for load in loads) for loads in runs)
     yield Figure(
-        name=f"{CLIENTS} clients × batches of {BATCH}", value=mine, unit="messages/s", peer="bare insert, no full text", peer_value=bare
+        name=f"{CLIENTS} clients × batches of {BATCH}",
+        value=mine,
+        unit="messages/s",
+        peer="bare insert, no full text",
+        peer_value=bare,
     )
 
 
@@ -72,10 +94,16 @@ def _batched(path: str, round_: int, each: int) -> list[list[bytes]]:
     found: list[list[bytes]] = []
     for client in range(CLIENTS):
         mine = bodies[client * each * BATCH : (client + 1) * each * BATCH]
-        found.append([
-            request_bytes("POST", path.format(f"b{round_}-{client}"), {"messages": mine[i : i + BATCH], "subject": f"user_{client}"})
-            for i in range(0, len(mine), BATCH)
-        ])  # fmt: skip
+        found.append(
+            [
+                request_bytes(
+                    "POST",
+                    path.format(f"b{round_}-{client}"),
+                    {"messages": mine[i : i + BATCH], "subject": f"user_{client}"},
+                )
+                for i in range(0, len(mine), BATCH)
+            ]
+        )
     return found
 
 

@@ -1,6 +1,7 @@
-"""A small HTTP/1.1 client that costs little: keep-alive sockets, prepared requests, one epoll loop, no parsing of bodies.
+"""An HTTP/1.1 client that costs little: keep-alive sockets, prepared requests, one epoll loop, no parsing of bodies.
 
-It takes some 15 µs a request, so that on two cores the server is what is measured; both sides get the same client.
+It takes a sixth of the time that a bare server does, so that on two cores the server is what is measured; both sides
+get the same client.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from typing import Any
 
 def request_bytes(method: str, path: str, body: object = None, headers: dict[str, str] | None = None) -> bytes:
     content = b"" if body is None else json.dumps(body).encode()
-    lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json", f"Content-Length: {len(content)}"]
+    lines = [
+        f"{method} {path} HTTP/1.1",
+        "Host: 127.0.0.1",
+        "Content-Type: application/json",
+        f"Content-Length: {len(content)}",
+    ]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode() + content
 
@@ -65,7 +71,7 @@ class Load:
 
 
 def run_clients(port: int, per_client: Sequence[Sequence[bytes]]) -> Load:
-    """Each client sends its requests one after the other, all clients at once. Raises RuntimeError for an answer not 2xx."""
+    """Each client sends its requests one after the other, all clients at once. RuntimeError unless all are 2xx."""
     clients = [_Client(_connect(port), iter(requests)) for requests in per_client]
     latencies: list[float] = []
     start = time.perf_counter()

@@ -49,7 +49,15 @@ def temporary_home(place: Path) -> Iterator[Path]:
 @contextmanager
 def everkept(home: Path, *, worker: bool, environment: Mapping[str, str] | None = None) -> Iterator[Served]:
     """`everkept serve` on a store under `home`, with no model key and no setting of the caller's."""
-    arguments = [sys.executable, "-m", "everkept", "serve", "--bind", "127.0.0.1:0", "--worker" if worker else "--no-worker"]
+    arguments = [
+        sys.executable,
+        "-m",
+        "everkept",
+        "serve",
+        "--bind",
+        "127.0.0.1:0",
+        "--worker" if worker else "--no-worker",
+    ]
     with _served(arguments, {"EVERKEPT_HOME": str(home), **(environment or {})}) as served:
         yield served
 
@@ -66,7 +74,7 @@ def _served(arguments: Sequence[str], environment: Mapping[str, str]) -> Iterato
     keep = {k: v for k, v in os.environ.items() if not k.startswith("EVERKEPT_") and not k.endswith("_API_KEY")}
     keep.pop("PYTHONDONTWRITEBYTECODE", None)  # else its start would compile all it imports
     start = time.perf_counter()
-    process = subprocess.Popen(arguments, cwd=ROOT, env={**keep, **environment}, stderr=subprocess.PIPE, text=True)  # noqa: S603
+    process = subprocess.Popen(arguments, cwd=ROOT, env={**keep, **environment}, stderr=subprocess.PIPE, text=True)
     try:
         port = _port(process)
         yield Served(port=port, pid=process.pid, start_s=time.perf_counter() - start)

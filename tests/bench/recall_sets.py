@@ -7,20 +7,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import mean
 
+from tests.bench.recall_quality import HERE, OWN_SETS, Talk, index, open_store, read_locomo, read_own
+from tests.bench.report import Figure
+
 from everkept.domain.ids import SubjectId
 from everkept.domain.scope import Scope
 from everkept.domain.text import query_terms
 from everkept.models.word_vectors import WordllamaVectors
 from everkept.recall.search import Query, Searcher
 from everkept.store.connection import Connection
-from tests.bench.recall_quality import HERE, OWN_SETS, Talk, index, open_store, read_locomo, read_own
-from tests.bench.report import Figure
 
 LOCOMO = "EVERKEPT_LOCOMO"
 K = 10
 
 
-def measure(_home: Path, *, quick: bool) -> Iterator[Figure]:  # noqa: ARG001  (the sets are small; all figures have one shape)
+def measure(_home: Path, *, quick: bool) -> Iterator[Figure]:
     own = list(read_own(OWN_SETS))
     words = WordllamaVectors()
     languages = sorted({talk.name.partition(" ")[0] for talk in own})
@@ -46,7 +47,11 @@ def _figures(name: str, talks: Sequence[Talk], words: WordllamaVectors) -> Itera
             plain.append(_share(_bm25(conn, subject, asked.question), evidence))
     conn.raw.close()
     yield Figure(
-        name=f"R@{K} {name} ({len(mine)} questions)", value=100 * mean(mine), unit="%", peer="FTS5 bm25", peer_value=100 * mean(plain)
+        name=f"R@{K} {name} ({len(mine)} questions)",
+        value=100 * mean(mine),
+        unit="%",
+        peer="FTS5 bm25",
+        peer_value=100 * mean(plain),
     )
 
 

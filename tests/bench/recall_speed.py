@@ -8,6 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from tests.bench.corpus import make_questions, make_texts
+from tests.bench.report import Figure, Goal
+from tests.bench.store_append import prepare
 
 from everkept.bootstrap import Application, open_application
 from everkept.config import load
@@ -19,9 +22,6 @@ from everkept.store.connection import Connection
 from everkept.store.projects import find_project
 from everkept.store.search import NewVectors, corpus_size, mark_embedded, pending_embeddings, write_vectors
 from everkept.store.streams import append_events
-from tests.bench.corpus import make_questions, make_texts
-from tests.bench.report import Figure, Goal
-from tests.bench.store_append import prepare
 
 SUBJECT = "ana"
 THREAD_TURNS = 500
@@ -33,8 +33,10 @@ _GOALS = {
 
 
 def measure(home: Path, *, quick: bool) -> Iterator[Figure]:
-    """One store that grows. Caches are warm, as in a running service: a first round of other questions is not counted."""
-    return iter(asyncio.run(_measure(home / "recall", (1_000, 4_000, 10_000) if quick else (1_000, 4_000, 10_000, 100_000))))
+    """One store that grows. Caches are warm, as in a running service: the first questions are not counted."""
+    return iter(
+        asyncio.run(_measure(home / "recall", (1_000, 4_000, 10_000) if quick else (1_000, 4_000, 10_000, 100_000)))
+    )
 
 
 async def _measure(home: Path, sizes: Sequence[int]) -> list[Figure]:
@@ -61,11 +63,15 @@ async def _measure(home: Path, sizes: Sequence[int]) -> list[Figure]:
                     plain.clear()
             figures += [
                 Figure(
-                    name=f"recall over {size:,} turns, p{share}", value=float(np.percentile(mine, share)), unit="ms",
-                    peer="FTS5 bm25, any word, best 10", peer_value=float(np.percentile(plain, share)), goal=_GOALS.get((size, share)),
+                    name=f"recall over {size:,} turns, p{share}",
+                    value=float(np.percentile(mine, share)),
+                    unit="ms",
+                    peer="FTS5 bm25, any word, best 10",
+                    peer_value=float(np.percentile(plain, share)),
+                    goal=_GOALS.get((size, share)),
                 )
                 for share in (50, 95)
-            ]  # fmt: skip
+            ]
     finally:
         await application.close()
     return figures

@@ -58,7 +58,14 @@ def print_section(title: str, figures: Sequence[Figure]) -> None:
 
 def _row(f: Figure) -> tuple[str, str, str, str, str, str]:
     goal = "" if f.goal is None else f"{f.goal.text()}: {'met' if f.met else 'MISSED'}"
-    return (f.name, f"{_number(f.value)} {f.unit}", f"beside {f.peer}", f"{_number(f.peer_value)} {f.unit}", f"× {f.ratio:.2f}", goal)
+    return (
+        f.name,
+        f"{_number(f.value)} {f.unit}",
+        f"beside {f.peer}",
+        f"{_number(f.peer_value)} {f.unit}",
+        f"× {f.ratio:.2f}",
+        goal,
+    )
 
 
 def _number(value: float) -> str:
@@ -69,4 +76,6 @@ def write_json(path: Path, sections: Sequence[tuple[str, Sequence[Figure]]], mac
     figures = [
         {"section": title, **asdict(f), "ratio": f.ratio, "met": f.met} for title, found in sections for f in found
     ]
-    path.write_text(json.dumps({"machine": machine, "figures": figures}, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps({"machine": machine, "figures": figures}, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    )

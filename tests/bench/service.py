@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from statistics import median
 
-from everkept.config import load
-from everkept.store.jobs import renew_leases
-from everkept.store.store import Store
 from tests.bench.corpus import as_messages, make_texts
 from tests.bench.load import call, request_bytes, run_clients
 from tests.bench.processes import Served, bare_app, everkept
 from tests.bench.report import Figure, Goal
+
+from everkept.config import load
+from everkept.store.jobs import renew_leases
+from everkept.store.store import Store
 
 POLL_S = 0.005
 REMEMBER_MAX_S = 30.0
@@ -45,31 +45,49 @@ def _resources(home: Path, ours: Served, bare: Served, *, rounds: int) -> Iterat
         with bare_app(home / f"start-{round_}.db", group=False) as again:
             starts[1].append(again.start_s)
     yield Figure(
-        name="start of everkept serve", value=median(starts[0][1:]), unit="s", peer="bare app", peer_value=median(starts[1][1:])
+        name="start of everkept serve",
+        value=median(starts[0][1:]),
+        unit="s",
+        peer="bare app",
+        peer_value=median(starts[1][1:]),
     )
-    yield Figure(name="anonymous memory after a recall", value=memory[0], unit="MB", peer="bare app", peer_value=memory[1])
+    yield Figure(
+        name="anonymous memory after a recall", value=memory[0], unit="MB", peer="bare app", peer_value=memory[1]
+    )
 
 
 def _latencies(ours: Served, *, rounds: int) -> Iterator[Figure]:
-    accepted, found, remembered = [], [], []
-    for round_ in range(rounds):
-        word = f"zanzibar{round_}"
-        start = time.perf_counter()
-        body = {"role": "user", "content": f"I moved to {word.title()} in May.", "subject": "ana"}
-        answer = call(ours.port, "POST", f"/v1/threads/latency-{round_}/messages", body)
-        accepted.append(time.perf_counter() - start)
-        _wait(lambda word=word: word in _recalled(ours, word))  # type: ignore[misc]  # a default binds the loop's variable
-        found.append(time.perf_counter() - start)
-        call(ours.port, "POST", f"/v1/threads/latency-{round_}/end")
-        event = answer["receipts"][0]["event_id"]
-        _wait(lambda event=event: call(ours.port, "GET", f"/v1/receipts/{event}")["state"] == "remembered")  # type: ignore[misc]
-        remembered.append(time.perf_counter() - start)
+    lives = [_follow(ours, f"zanzibar{round_}") for round_ in range(rounds)]
+    accepted, found, remembered = ([life[stage] for life in lives] for stage in range(3))
     append_ms = median(accepted) * 1e3
-    yield Figure(name="accept → found by recall", value=median(found) * 1e3, unit="ms", peer="the append itself", peer_value=append_ms)
     yield Figure(
-        name="accept → remembered (thread ended at once)", value=median(remembered) * 1e3, unit="ms", peer="the append itself",
+        name="accept → found by recall",
+        value=median(found) * 1e3,
+        unit="ms",
+        peer="the append itself",
         peer_value=append_ms,
-    )  # fmt: skip
+    )
+    yield Figure(
+        name="accept → remembered (thread ended at once)",
+        value=median(remembered) * 1e3,
+        unit="ms",
+        peer="the append itself",
+        peer_value=append_ms,
+    )
+
+
+def _follow(ours: Served, word: str) -> tuple[float, float, float]:
+    """Seconds until one message is accepted, found by recall, and (its thread ended at once) remembered."""
+    start = time.perf_counter()
+    body = {"role": "user", "content": f"I moved to {word.title()} in May.", "subject": "ana"}
+    answer = call(ours.port, "POST", f"/v1/threads/{word}/messages", body)
+    accepted = time.perf_counter() - start
+    _wait(lambda: word in _recalled(ours, word))
+    found = time.perf_counter() - start
+    call(ours.port, "POST", f"/v1/threads/{word}/end")
+    event = answer["receipts"][0]["event_id"]
+    _wait(lambda: call(ours.port, "GET", f"/v1/receipts/{event}")["state"] == "remembered")
+    return accepted, found, time.perf_counter() - start
 
 
 def _recalled(ours: Served, word: str) -> str:
@@ -77,8 +95,7 @@ def _recalled(ours: Served, word: str) -> str:
     return " ".join(result["text"] for result in answer["results"]).lower()
 
 
-def _wait(condition: object) -> None:
-    assert callable(condition)
+def _wait(condition: Callable[[], bool]) -> None:
     deadline = time.perf_counter() + REMEMBER_MAX_S
     while not condition():
         if time.perf_counter() > deadline:
@@ -103,13 +120,20 @@ def _heartbeats(home: Path, ours: Served, *, rounds: int) -> Iterator[Figure]:
     finally:
         store.close()
     yield Figure(
-        name="longest heartbeat of a second process, writer saturated", value=max(beside) * 1e3, unit="ms",
-        peer="the same, nobody writing", peer_value=max(beat) * 1e3,
-    )  # fmt: skip
+        name="longest heartbeat of a second process, writer saturated",
+        value=max(beside) * 1e3,
+        unit="ms",
+        peer="the same, nobody writing",
+        peer_value=max(beat) * 1e3,
+    )
     yield Figure(
-        name="longest heartbeat of a second process, writer saturated", value=max(beside), unit="s", peer="work.heartbeat_s",
-        peer_value=settings.work.heartbeat_s, goal=Goal(of="ratio", sense="most", bound=0.5),
-    )  # fmt: skip
+        name="longest heartbeat of a second process, writer saturated",
+        value=max(beside),
+        unit="s",
+        peer="work.heartbeat_s",
+        peer_value=settings.work.heartbeat_s,
+        goal=Goal(of="ratio", sense="most", bound=0.5),
+    )
 
 
 def _beats(store: Store, lease_s: float, times: int) -> list[float]:
@@ -128,11 +152,16 @@ def _saturate(port: int, stop: threading.Event) -> None:
     for round_ in count():
         if stop.is_set():
             return
-        run_clients(port, [
-            [request_bytes("POST", f"/v1/threads/s{round_}-{client}/messages", {"messages": bodies, "subject": f"user_{client}"})]
-            for client in range(8)
-        ])  # fmt: skip
-
-
-if __name__ == "__main__":
-    sys.exit("run `python -m tests.bench --only service`")
+        run_clients(
+            port,
+            [
+                [
+                    request_bytes(
+                        "POST",
+                        f"/v1/threads/s{round_}-{client}/messages",
+                        {"messages": bodies, "subject": f"user_{client}"},
+                    )
+                ]
+                for client in range(8)
+            ],
+        )

@@ -8,14 +8,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tests.bench.corpus import make_texts
+from tests.bench.report import Figure, Goal
+
 from everkept.capture.messages import Given, check_messages
 from everkept.config import Settings, load
 from everkept.store.projects import ProjectRow, ensure_project
 from everkept.store.sqlite import choose_driver, open_file
 from everkept.store.store import Store
 from everkept.store.streams import Append, append_events
-from tests.bench.corpus import make_texts
-from tests.bench.report import Figure, Goal
 
 BATCH = 100
 _PLAIN = """
@@ -44,13 +45,20 @@ def measure(home: Path, *, quick: bool) -> Iterator[Figure]:
         store.close()
     ours, theirs = median(mine[1:]), median(peer[1:])
     yield Figure(
-        name=f"set-wise, {BATCH} a commit", value=ours, unit="messages/s", peer="plain SQLite, same FTS columns",
-        peer_value=theirs, goal=Goal(of="ratio", sense="least", bound=0.5),
-    )  # fmt: skip
+        name=f"set-wise, {BATCH} a commit",
+        value=ours,
+        unit="messages/s",
+        peer="plain SQLite, same FTS columns",
+        peer_value=theirs,
+        goal=Goal(of="ratio", sense="least", bound=0.5),
+    )
     yield Figure(
-        name="checked and analysed (processor time)", value=median(checking[1:]), unit="messages/s",
-        peer="plain SQLite, same FTS columns", peer_value=theirs,
-    )  # fmt: skip
+        name="checked and analysed (processor time)",
+        value=median(checking[1:]),
+        unit="messages/s",
+        peer="plain SQLite, same FTS columns",
+        peer_value=theirs,
+    )
 
 
 def open_store(file: Path) -> Store:
@@ -63,11 +71,15 @@ def make_project(store: Store, name: str = "default") -> ProjectRow:
     return store.write_now(ensure_project, name, bytes(32))
 
 
-def prepare(texts: Sequence[str], project: ProjectRow, settings: Settings, *, thread: str, subject: str = "ana") -> list[Append]:
+def prepare(
+    texts: Sequence[str], project: ProjectRow, settings: Settings, *, thread: str, subject: str = "ana"
+) -> list[Append]:
     """Batches for one thread, checked and analysed as the doors' requests are."""
     found = []
     for start in range(0, len(texts), BATCH):
-        given = [Given(role="assistant" if i % 2 else "user", content=t) for i, t in enumerate(texts[start : start + BATCH])]
+        given = [
+            Given(role="assistant" if i % 2 else "user", content=t) for i, t in enumerate(texts[start : start + BATCH])
+        ]
         messages = check_messages(
             given, thread=thread, key=f"{thread}-{start}", secret=project.secret, now_us=time.time_ns() // 1000
         )

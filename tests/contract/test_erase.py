@@ -111,7 +111,9 @@ class World:
             confidence=0.9, single_valued=True, seqs=(seq,),
         )  # fmt: skip
         said = self.clock.now_us() + seq
-        new = NewFact(draft=draft, said_at=said, zone_min=None, stream=stream, analysed=analyse(draft.text, speaker=subject))
+        new = NewFact(
+            draft=draft, said_at=said, zone_min=None, stream=stream, analysed=analyse(draft.text, speaker=subject)
+        )
         owner = self.subject(subject)
         key = "" if window else f"{stream}.{seq}.{value}"
         of = FactsOf(project=self.project, subject=owner, window=window, slice=0, revision=None, key=key)
@@ -121,7 +123,9 @@ class World:
     def address(self, work: str, subject: str = "ann") -> Address:
         owner = self.subject(subject)
         epoch = self.store.read_now(subject_epoch, owner)
-        return Address(project=self.project, subject=owner, work=work, step="facts", version="1", model="m", epoch=epoch)
+        return Address(
+            project=self.project, subject=owner, work=work, step="facts", version="1", model="m", epoch=epoch
+        )
 
     def reply(
         self, work: str, words: str, *, ask: int = 1, subject: str = "ann", shown: dict[str, Any] | None = None

@@ -78,7 +78,8 @@ def normal(sql: str | None) -> tuple[str, ...]:
     parts = re.fullmatch(r"([^(]*)\((.*)\)([^)]*)", flat)
     if parts is None:
         return (flat,)
-    columns = sorted(part.strip() for part in re.split(r",(?![^(]*\))", parts[2]))
+    body = re.sub(r"default \((\w+)\)", r"default \1", parts[2])
+    columns = sorted(part.strip() for part in re.split(r",(?![^(]*\))", body))
     return (parts[1].strip(), *columns, parts[3].strip())
 
 

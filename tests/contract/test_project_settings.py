@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from everkept.api.views import MessageIn
 from everkept.bootstrap import open_application
 from everkept.config import load
 from everkept.ports.clock import VirtualClock
-from everkept.api.views import MessageIn
 
 
 def test_idle_time_set_again_for_the_project_arms_the_threads_that_wait(tmp_path: Path) -> None:

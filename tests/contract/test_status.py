@@ -392,9 +392,10 @@ def test_parts_of_an_episode_are_told_apart(worked: WorkedStore) -> None:
     worked.say("chat-1", "long", tokens=20_000)
     worked.end("chat-1")
 
-    assert [
-        j.input for j in jobs_of(worked, kind="extract_facts")[:: 3]
-    ] == ["episode epi_1, part 4 of 4", "episode epi_1, part 1 of 4"]
+    assert [j.input for j in jobs_of(worked, kind="extract_facts")[::3]] == [
+        "episode epi_1, part 4 of 4",
+        "episode epi_1, part 1 of 4",
+    ]
 
 
 def test_a_job_shows_its_lease_and_its_history(worked: WorkedStore) -> None:
@@ -410,9 +411,10 @@ def test_a_job_shows_its_lease_and_its_history(worked: WorkedStore) -> None:
 
     found = worked.store.read_now(get_job, worked.project, lease.job)
     assert (found.state, found.due_at, found.error) == ("discarded", None, "not worth it")
-    assert [
-        (past["class"], past["error"]) for past in found.history
-    ] == [("transient", "no reply"), ("by_hand", "discarded: not worth it")]
+    assert [(past["class"], past["error"]) for past in found.history] == [
+        ("transient", "no reply"),
+        ("by_hand", "discarded: not worth it"),
+    ]
 
 
 def test_a_job_of_another_project_is_not_found(worked: WorkedStore) -> None:
@@ -463,7 +465,7 @@ def _statements(module: Any) -> dict[str, Any]:
 
 def _plan(conn: Connection, statement: Any) -> list[str]:
     compiled = _compile(statement, conn.dialect)
-    rows = conn.raw.execute(f"explain query plan {compiled.sql}", [1] * len(compiled.names)).fetchall()
+    rows = conn.raw.execute(f"explain query plan {compiled.sql}", [1] * compiled.sql.count("?")).fetchall()
     return [r[3] for r in rows]
 
 

@@ -1,4 +1,4 @@
-"""Provider weather on a virtual clock: what a model may do to a backlog, for days, and what must come out of it (G7, G8)."""
+"""Provider weather on a virtual clock: what a provider may do for days, and what must come of it (G7, G8)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from tests.factories import HOUR_S, MINUTE_S, World, open_store, plain_reply
 
 from everkept.errors import ModelError, OverBudget, ProviderDown, RateLimited, Refused, SubjectMoved, Transient
 from everkept.models.embedders import OpenAIEmbedder
@@ -23,7 +24,6 @@ from everkept.store.providers import forget_other_pools, note_answer, note_failu
 from everkept.store.receipts import ReceiptRow, receipts_of
 from everkept.store.reprocess import Selection, plan_reprocess, reprocess_chunk
 from everkept.store.status import read_status
-from tests.factories import HOUR_S, MINUTE_S, World, open_store, plain_reply
 
 POOL = "fake"
 DAY_S = 24 * HOUR_S
@@ -74,10 +74,21 @@ def honest(question: Question) -> dict[str, Any]:
 def fact(seq: int, speaker: str, quote: str) -> dict[str, Any]:
     place = quote.removeprefix("I live in ")
     return {
-        "entity": speaker, "predicate": "has lived in", "object": place, "statement": f"{speaker} has lived in {place}.",
-        "quote": quote, "seq": seq, "confidence": 0.9, "valid_from": "", "valid_until": "", "change": "state",
-        "replaces": "", "holds": "many", "kind": "entity", "object_type": "place",
-    }  # fmt: skip
+        "entity": speaker,
+        "predicate": "has lived in",
+        "object": place,
+        "statement": f"{speaker} has lived in {place}.",
+        "quote": quote,
+        "seq": seq,
+        "confidence": 0.9,
+        "valid_from": "",
+        "valid_until": "",
+        "change": "state",
+        "replaces": "",
+        "holds": "many",
+        "kind": "entity",
+        "object_type": "place",
+    }
 
 
 class Provider:
@@ -293,7 +304,7 @@ def test_a_key_that_was_replaced_is_not_shown_any_more(make_world: Callable[...,
     world.schedule("is not due", due_in=300, uses="model")
     world.do("update jobs set error_class = 'provider_down' where key = 'waits'")
     world.write(forget_other_pools, ["new key"])
-    assert [0, 300] == [world.job(key)["due_at"] for key in ("waits", "is not due")]
+    assert [world.job(key)["due_at"] for key in ("waits", "is not due")] == [0, 300]
     assert world.rows("select pool, circuit from providers") == [("new key", "closed")]
 
 
@@ -369,7 +380,9 @@ def test_prose_around_the_json_is_no_fault(make_world: Callable[..., World]) -> 
     assert world.model.calls_of("facts") == 1
 
 
-def test_replies_that_can_never_be_used_are_dead_after_two_and_a_hand_allows_two_more(make_world: Callable[..., World]) -> None:
+def test_replies_that_can_never_be_used_are_dead_after_two_and_a_hand_allows_two_more(
+    make_world: Callable[..., World],
+) -> None:
     world = make_world(script=facts_script("no", "no", "no", GOOD))
     one_window(world)
     world.live(HOUR_S, every=30)
@@ -428,13 +441,14 @@ def test_over_the_days_tokens_work_waits_for_midnight_and_goes_on(make_world: Ca
         assert all("daily_tokens_max" in (r.reason or "") for r in waiting)
         assert all(r.next_try_at is not None and 0 < r.next_try_at - world.clock.now_us() <= 120e6 for r in waiting)
         world.live(120, every=60)
-    per_day = world.rows("select replied_at / 86400000000, sum(tokens_in + tokens_out) from replies group by 1 order by 1")
+    per_day = world.rows("select replied_at / 86400000000, sum(tokens_in + tokens_out) from replies group by 1")
     assert len(per_day) > 2
     assert all(tokens <= 2_000 + 4 * 100 for _, tokens in per_day), "calls under way may go over it"
     assert_remembered(world, 40)
     assert_paid_once(world, provider)
     assert world.rows("select key from jobs where state = 'dead' or attempts > 0") == []
-    assert {past["class"] for (h,) in world.rows("select history from jobs") for past in json.loads(h)} == {OverBudget.code}
+    histories = [json.loads(history) for (history,) in world.rows("select history from jobs")]
+    assert {past["class"] for history in histories for past in history} == {OverBudget.code}
 
 
 def _waiting_until_midnight(world: World) -> list[ReceiptRow]:
@@ -449,8 +463,9 @@ def _waiting_until_midnight(world: World) -> list[ReceiptRow]:
 def reprocess(world: World, *, fresh: bool) -> int:
     """Schedule everything again; the questions that would be asked afresh."""
     selection = Selection(
-        project=world.project.id, stream=None, subject=None, since=None, until=None, include_skipped=False, fresh=fresh
-    )
+        project=world.project.id, stream=None, subject=None, since=None, until=None, include_skipped=False, fresh=fresh,
+        model=None if world.model is None else world.model.name,
+    )  # fmt: skip
     plan = world.read(plan_reprocess, selection)
     before = None
     while (chunk := world.write(reprocess_chunk, selection, before)) is not None:
@@ -560,7 +575,7 @@ def test_an_embedder_that_answers_badly_is_waited_out(make_world: Callable[..., 
     embedder = OpenAIEmbedder(model="m", dim=4, api_key="k", transport=httpx2.MockTransport(server))
     world = make_world(script=honest)
     runner = world.runner(pools={"model": POOL, "embedder": embedder.pool})
-    runner._tools = replace(runner._tools, embedder=embedder)  # noqa: SLF001
+    runner._tools = replace(runner._tools, embedder=embedder)
     one_window(world)
     world.run_until_idle()
     world.live(5)

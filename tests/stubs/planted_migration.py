@@ -16,7 +16,7 @@ from everkept.store.migrate import SCHEMA, SHIPPED, Migrations, read_revision, r
 from everkept.store.sqlite import choose_driver, open_file
 
 STATEMENTS_MAX = 200
-SOURCE = '''
+SOURCE = """
 import sqlalchemy as sa
 from alembic import op
 
@@ -48,7 +48,7 @@ def rebuild():
 def make():
     op.create_table("ribbons", sa.Column("id", sa.Integer(), primary_key=True), sa.Column("name", sa.Text()))
     op.execute("insert into ribbons(name) select name from projects")
-'''
+"""
 
 
 def plant(folder: Path, *, fails_at: int | None = None, last: str = "") -> Migrations:

@@ -75,7 +75,11 @@ class Capturing(Cases):
         if key is not None:
             check_key(key)
         ready = check_messages(
-            [_given(m) for m in messages], thread=thread, key=key, secret=self._project.secret, now_us=self._parts.clock.now_us()
+            [_given(m) for m in messages],
+            thread=thread,
+            key=key,
+            secret=self._project.secret,
+            now_us=self._parts.clock.now_us(),
         )
         append = Append(project=self._project_id, thread=thread, subject=subject, messages=ready, base=self._settings)
         answer: list[Appended] = await self._store.write_item(append_events, append)
@@ -125,6 +129,13 @@ class Capturing(Cases):
 
 def _given(m: v.MessageIn) -> Given:
     return Given(
-        role=m.role, content=m.content, name=m.name, occurred_at=m.occurred_at, metadata=m.metadata, tokens=m.tokens, model=m.model,
-        key=m.key, evidence=m.evidence,
-    )  # fmt: skip
+        role=m.role,
+        content=m.content,
+        name=m.name,
+        occurred_at=m.occurred_at,
+        metadata=m.metadata,
+        tokens=m.tokens,
+        model=m.model,
+        key=m.key,
+        evidence=m.evidence,
+    )

@@ -21,14 +21,21 @@ POLL_S = 0.05
 
 class Erasing(Cases):
     async def erase(
-        self, *, event: str | None = None, thread: str | None = None, subject: str | None = None, project: str | None = None,
+        self,
+        *,
+        event: str | None = None,
+        thread: str | None = None,
+        subject: str | None = None,
+        project: str | None = None,
         dry_run: bool = False,
-    ) -> v.ErasePlan:  # fmt: skip
+    ) -> v.ErasePlan:
         """From the return on nothing of it is found; `residue` is None while the worker still destroys what lies beneath."""
         wanted = {"event": event, "thread": thread, "subject": subject, "project": project}
         given = [(word, name) for word, name in wanted.items() if name is not None]
         if len(given) != 1:
-            raise InvalidInput("name exactly one of event, thread, subject or project to erase", field="scope", given=dict(given))
+            raise InvalidInput(
+                "name exactly one of event, thread, subject or project to erase", field="scope", given=dict(given)
+            )
         word, name = given[0]
         target = await self._store.read(self._target, word, name)
         scope = f"{word} {name}"
@@ -59,5 +66,7 @@ class Erasing(Cases):
                 return SubjectTarget(subject=found)
             case _:
                 if name != self._project.name:
-                    raise InvalidInput(f"this is project {self._project.name!r}; open {name!r} to erase it", field="project")
+                    raise InvalidInput(
+                        f"this is project {self._project.name!r}; open {name!r} to erase it", field="project"
+                    )
                 return ProjectTarget()

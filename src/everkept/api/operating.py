@@ -52,7 +52,9 @@ class Operating(Cases):
     ) -> v.Page[v.Job]:
         bounded(limit, "limit", 1, 1000)
         if state is not None and state not in STATES:
-            raise InvalidInput(f"state {state!r} is not one of {', '.join(STATES)}", field="state", allowed=list(STATES))
+            raise InvalidInput(
+                f"state {state!r} is not one of {', '.join(STATES)}", field="state", allowed=list(STATES)
+            )
         rows = await self._store.read(list_jobs, self._project_id, state, kind, read_cursor(cursor), limit + 1)
         return page([job_view(r) for r in rows], rows, limit)
 
@@ -65,7 +67,9 @@ class Operating(Cases):
         if not await self._store.write(retry_by_hand, self._project_id, job) and before.state == "dead":
             return await self.get_job(job_id)  # another hand was first: one run is started
         if before.state != "dead":
-            raise Conflict(f"job {job_id} is {before.state}; only a dead job is retried by hand", id=job_id, state=before.state)
+            raise Conflict(
+                f"job {job_id} is {before.state}; only a dead job is retried by hand", id=job_id, state=before.state
+            )
         return await self.get_job(job_id)
 
     async def retry_jobs(self, *, kind: str | None = None, cause: str | None = None) -> int:
@@ -87,7 +91,9 @@ class Operating(Cases):
         job = parse_row_id("job", job_id)
         before = await self.get_job(job_id)
         if not await self._store.write(release_by_hand, self._project_id, job):
-            raise Conflict(f"job {job_id} is {before.state}; only a leased job is released", id=job_id, state=before.state)
+            raise Conflict(
+                f"job {job_id} is {before.state}; only a leased job is released", id=job_id, state=before.state
+            )
         return await self.get_job(job_id)
 
     # ---- changes
@@ -101,7 +107,9 @@ class Operating(Cases):
                 start = 0 if consumer is None else find_cursor(conn, self._project_id, consumer)
             rows, head = read_changes(conn, self._project_id, start, limit)
             changes = [
-                v.Change(seq=seq, kind=kind, subject=subject, thread=thread, ref=ref, at=moment(at), data=json.loads(data))
+                v.Change(
+                    seq=seq, kind=kind, subject=subject, thread=thread, ref=ref, at=moment(at), data=json.loads(data)
+                )
                 for seq, kind, subject, thread, ref, at, data in rows
             ]
             return v.ChangePage(changes=changes, next_after=changes[-1].seq if changes else start, head=head)
@@ -151,7 +159,13 @@ class Operating(Cases):
     async def list_keys(self) -> list[dict[str, Any]]:
         rows = await self._store.read(list_keys)
         return [
-            {"id": row_id("key", key), "name": name, "project": project, "created_at": moment(made), "revoked_at": when(revoked)}
+            {
+                "id": row_id("key", key),
+                "name": name,
+                "project": project,
+                "created_at": moment(made),
+                "revoked_at": when(revoked),
+            }
             for key, name, project, made, revoked in rows
         ]
 
@@ -164,10 +178,18 @@ class Operating(Cases):
         since = self._parts.clock.now_us() - days * 86_400_000_000
         rows = await self._store.read(usage_rows, self._project_id, since)
         return [
-            v.UsageRow(day=_day(day), project=project, stage=step, model=model, calls=calls, tokens_in=tin or 0, tokens_out=tout or 0,
-                       usd=usd or 0.0)
+            v.UsageRow(
+                day=_day(day),
+                project=project,
+                stage=step,
+                model=model,
+                calls=calls,
+                tokens_in=tin or 0,
+                tokens_out=tout or 0,
+                usd=usd or 0.0,
+            )
             for day, project, step, model, calls, tin, tout, usd in rows
-        ]  # fmt: skip
+        ]
 
     async def close(self) -> None:
         """The store belongs to the application, which closes it."""

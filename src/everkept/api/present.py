@@ -66,25 +66,48 @@ def page(items: list[Any], rows: list[Any], limit: int) -> v.Page[Any]:
 
 def message_view(e: EventRow) -> v.Message:
     return v.Message(
-        event_id=event_id(e.stream, e.seq), seq=e.seq, role=e.role, name=e.name, content=e.content,
-        occurred_at=moment(e.occurred_at, e.zone_min), recorded_at=moment(e.recorded_at), metadata=json.loads(e.metadata or "{}"),
-        tokens=e.tokens, model=e.model, evidence=e.evidence != EVIDENCE_NEVER,
-    )  # fmt: skip
+        event_id=event_id(e.stream, e.seq),
+        seq=e.seq,
+        role=e.role,
+        name=e.name,
+        content=e.content,
+        occurred_at=moment(e.occurred_at, e.zone_min),
+        recorded_at=moment(e.recorded_at),
+        metadata=json.loads(e.metadata or "{}"),
+        tokens=e.tokens,
+        model=e.model,
+        evidence=e.evidence != EVIDENCE_NEVER,
+    )
 
 
 def thread_view(s: StreamRow, due_at: int | None) -> v.Thread:
     return v.Thread(
-        id=s.name, subject=s.subject_name, created_at=moment(s.created_at), last_message_at=when(s.last_recorded_at),
-        messages=s.last_seq, captured=s.covered_seq, summary=s.summary, window_due_at=when(due_at), settings=json.loads(s.settings),
-    )  # fmt: skip
+        id=s.name,
+        subject=s.subject_name,
+        created_at=moment(s.created_at),
+        last_message_at=when(s.last_recorded_at),
+        messages=s.last_seq,
+        captured=s.covered_seq,
+        summary=s.summary,
+        window_due_at=when(due_at),
+        settings=json.loads(s.settings),
+    )
 
 
 def receipt_view(r: ReceiptRow, outcome: Any = None) -> v.Receipt:
     return v.Receipt(
-        event_id=event_id(r.stream, r.seq), thread=r.thread, seq=r.seq, state=r.state, reason=r.reason,
-        next_try_at=when(r.next_try_at), episode_id=None if r.episode is None else row_id("epi", r.episode), summary=r.summary,
-        facts=r.facts, recorded_at=moment(r.recorded_at), outcome=outcome,
-    )  # fmt: skip
+        event_id=event_id(r.stream, r.seq),
+        thread=r.thread,
+        seq=r.seq,
+        state=r.state,
+        reason=r.reason,
+        next_try_at=when(r.next_try_at),
+        episode_id=None if r.episode is None else row_id("epi", r.episode),
+        summary=r.summary,
+        facts=r.facts,
+        recorded_at=moment(r.recorded_at),
+        outcome=outcome,
+    )
 
 
 def stage_view(s: StageRow) -> v.Stage:
@@ -104,21 +127,49 @@ def episode_view(w: WindowRow, stages: dict[str, StageRow]) -> v.Episode:
 
 def fact_view(f: FactRow, events: list[tuple[int, int]], *, live: bool) -> v.Fact:
     return v.Fact(
-        id=row_id("fct", f.id), subject=f.subject_name, entity=f.entity, predicate=f.predicate, object=f.object, text=f.text,
-        quote=f.quote, confidence=f.confidence, valid_from=when(f.valid_from, f.zone_min),
-        valid_until=when(f.closed_at if f.closed_at is not None else f.valid_until, f.zone_min), said_at=moment(f.said_at, f.zone_min),
-        recorded_at=moment(f.recorded_at), retired_at=when(f.retired_at), retired_because=f.retired_because,
-        superseded_by=None if f.superseded_by is None else row_id("fct", f.superseded_by), pinned=f.pinned, unsettled=f.unsettled,
+        id=row_id("fct", f.id),
+        subject=f.subject_name,
+        entity=f.entity,
+        predicate=f.predicate,
+        object=f.object,
+        text=f.text,
+        quote=f.quote,
+        confidence=f.confidence,
+        valid_from=when(f.valid_from, f.zone_min),
+        valid_until=when(f.closed_at if f.closed_at is not None else f.valid_until, f.zone_min),
+        said_at=moment(f.said_at, f.zone_min),
+        recorded_at=moment(f.recorded_at),
+        retired_at=when(f.retired_at),
+        retired_because=f.retired_because,
+        superseded_by=None if f.superseded_by is None else row_id("fct", f.superseded_by),
+        pinned=f.pinned,
+        unsettled=f.unsettled,
         duplicate_of=None if f.duplicate_of is None else row_id("fct", f.duplicate_of),
-        live=live, source="hand" if f.window is None else "window",
-        episode_id=None if f.window is None else row_id("epi", f.window), event_ids=[event_id(*e) for e in events],
-    )  # fmt: skip
+        live=live,
+        source="hand" if f.window is None else "window",
+        episode_id=None if f.window is None else row_id("epi", f.window),
+        event_ids=[event_id(*e) for e in events],
+    )
 
 
 def job_view(j: JobRow) -> v.Job:
     return v.Job(
-        id=row_id("job", j.id), kind=j.kind, key=j.key, project=j.project, subject=j.subject, state=j.state, due_at=when(j.due_at),
-        attempts=j.attempts, crashes=j.crashes, error=j.error, error_class=j.error_class, input=j.input, lease_owner=j.lease_owner,
-        lease_until=when(j.lease_until), fence=j.fence, created_at=moment(j.created_at), finished_at=when(j.finished_at),
+        id=row_id("job", j.id),
+        kind=j.kind,
+        key=j.key,
+        project=j.project,
+        subject=j.subject,
+        state=j.state,
+        due_at=when(j.due_at),
+        attempts=j.attempts,
+        crashes=j.crashes,
+        error=j.error,
+        error_class=j.error_class,
+        input=j.input,
+        lease_owner=j.lease_owner,
+        lease_until=when(j.lease_until),
+        fence=j.fence,
+        created_at=moment(j.created_at),
+        finished_at=when(j.finished_at),
         history=[{**h, "at": moment(h["at"]).isoformat()} for h in j.history],
-    )  # fmt: skip
+    )

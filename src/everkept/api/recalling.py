@@ -60,26 +60,46 @@ class _Rows:
 
 class Recalling(Remembering):
     async def recall(
-        self, query: str, *, subject: str | None = None, thread: str | None = None, limit: int = 10, tokens: int | None = None,
-        as_of: datetime | None = None, known_at: datetime | None = None, kinds: Sequence[str] | None = None,
-        metadata: dict[str, Any] | None = None, explain: bool = False, held_back: bool = False,
-    ) -> v.RecallAnswer:  # fmt: skip
+        self,
+        query: str,
+        *,
+        subject: str | None = None,
+        thread: str | None = None,
+        limit: int = 10,
+        tokens: int | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        kinds: Sequence[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        explain: bool = False,
+        held_back: bool = False,
+    ) -> v.RecallAnswer:
         bounded(limit, "limit", 1, 100)
         if tokens is not None:
             bounded(tokens, "tokens", 1, 100_000)
         if subject is not None:
             check_name(subject, "subject")
         asked = _Asked(
-            query=await self._query(query, kinds, as_of, known_at), subject=subject, thread=thread, at=self._now(as_of, known_at),
-            limit=limit, metadata=metadata or {}, explain=explain,
-        )  # fmt: skip
+            query=await self._query(query, kinds, as_of, known_at),
+            subject=subject,
+            thread=thread,
+            at=self._now(as_of, known_at),
+            limit=limit,
+            metadata=metadata or {},
+            explain=explain,
+        )
         results, held, note = await self._store.read(self._search, asked)
         packed = pack([_item(r) for r in results], tokens)
         over = [v.HeldBack(id=r.id, text=r.text, reason="over_budget") for r in results if r.id not in packed.kept]
         return v.RecallAnswer(
-            query=query, results=[r for r in results if r.id in packed.kept], held_back=[*held, *over] if held_back else None,
-            text=packed.text, tokens=packed.tokens, lexical_only=note is not None, note=note,
-        )  # fmt: skip
+            query=query,
+            results=[r for r in results if r.id in packed.kept],
+            held_back=[*held, *over] if held_back else None,
+            text=packed.text,
+            tokens=packed.tokens,
+            lexical_only=note is not None,
+            note=note,
+        )
 
     async def _query(
         self, text: str, kinds: Sequence[str] | None, as_of: datetime | None, known_at: datetime | None
@@ -88,7 +108,9 @@ class Recalling(Remembering):
             raise InvalidInput("query is empty", field="query")
         if len(text) > QUERY_CHARS_MAX:
             raise InvalidInput(
-                f"query has {len(text):,} characters; the limit is {QUERY_CHARS_MAX:,}", field="query", limit=QUERY_CHARS_MAX
+                f"query has {len(text):,} characters; the limit is {QUERY_CHARS_MAX:,}",
+                field="query",
+                limit=QUERY_CHARS_MAX,
             )
         vector, model = None, None
         embedder = self._parts.tools.embedder
@@ -122,7 +144,11 @@ class Recalling(Remembering):
         """Why vectors had no say, where they had none."""
         if self._parts.tools.embedder is not None and asked.query.model is None:
             return "the question could not be embedded: found by its words and static vectors"
-        return (ranked.note or "nothing in this scope has vectors yet: found by its words") if ranked.lexical_only else None
+        return (
+            (ranked.note or "nothing in this scope has vectors yet: found by its words")
+            if ranked.lexical_only
+            else None
+        )
 
     def _facts_of(self, conn: Connection, hits: Sequence[RankedHit]) -> dict[int, FactRow]:
         ids = [h.hit.ref for h in hits if h.hit.kind == "fact" and h.hit.ref is not None]
@@ -134,10 +160,13 @@ class Recalling(Remembering):
         windows = [h.hit.ref for h in shown if h.hit.kind == "episode" and h.hit.ref is not None]
         mine = [h.hit.ref for h in shown if h.hit.kind == "fact" and h.hit.ref is not None]
         return _Rows(
-            events=events, facts=facts, windows=windows_by_id(conn, windows) if windows else {},
-            evidence=events_of_facts(conn, mine) if mine else {}, threads=thread_names(conn, sorted({s for s, _ in events})),
+            events=events,
+            facts=facts,
+            windows=windows_by_id(conn, windows) if windows else {},
+            evidence=events_of_facts(conn, mine) if mine else {},
+            threads=thread_names(conn, sorted({s for s, _ in events})),
             subjects=subject_names(conn, sorted({h.hit.subject for h in shown})),
-        )  # fmt: skip
+        )
 
     def _events_of(self, conn: Connection, hits: Sequence[RankedHit]) -> dict[tuple[int, int], EventRow]:
         places = [(h.hit.stream, h.hit.seq) for h in hits if h.hit.stream is not None and h.hit.seq is not None]
@@ -167,25 +196,46 @@ class Recalling(Remembering):
                 return None
             id_ = event_id(event.stream, event.seq)
             return v.RecallResult(
-                kind="turn", id=id_, text=event.content, thread=rows.threads.get(event.stream), seq=event.seq,
-                speaker=event.name or event.role, occurred_at=moment(event.occurred_at, event.zone_min), event_ids=[id_], **common,
-            )  # fmt: skip
+                kind="turn",
+                id=id_,
+                text=event.content,
+                thread=rows.threads.get(event.stream),
+                seq=event.seq,
+                speaker=event.name or event.role,
+                occurred_at=moment(event.occurred_at, event.zone_min),
+                event_ids=[id_],
+                **common,
+            )
         if h.kind == "fact":
             fact = rows.facts.get(h.ref or 0)
             if fact is None:
                 return None
             return v.RecallResult(
-                kind="fact", id=row_id("fct", fact.id), text=fact.text, thread=None, seq=None, speaker=fact.entity, quote=fact.quote,
-                occurred_at=moment(fact.said_at, fact.zone_min), unsettled=fact.unsettled,
-                event_ids=[event_id(*e) for e in rows.evidence.get(fact.id, [])], **common,
-            )  # fmt: skip
+                kind="fact",
+                id=row_id("fct", fact.id),
+                text=fact.text,
+                thread=None,
+                seq=None,
+                speaker=fact.entity,
+                quote=fact.quote,
+                occurred_at=moment(fact.said_at, fact.zone_min),
+                unsettled=fact.unsettled,
+                event_ids=[event_id(*e) for e in rows.evidence.get(fact.id, [])],
+                **common,
+            )
         window = rows.windows.get(h.ref or 0)
         if window is None or not window.summary:
             return None
         return v.RecallResult(
-            kind="episode", id=row_id("epi", window.id), text=window.summary, thread=window.thread, seq=window.start_seq, speaker=None,
-            occurred_at=moment(h.occurred_at_us) if h.occurred_at_us is not None else None, **common,
-        )  # fmt: skip
+            kind="episode",
+            id=row_id("epi", window.id),
+            text=window.summary,
+            thread=window.thread,
+            seq=window.start_seq,
+            speaker=None,
+            occurred_at=moment(h.occurred_at_us) if h.occurred_at_us is not None else None,
+            **common,
+        )
 
     async def _find_episodes(
         self, query: str, subject: str | None, thread: str | None, limit: int
@@ -207,14 +257,22 @@ class Recalling(Remembering):
         text = ""
         if question is not None and tokens - used > 0:
             asked = _Asked(
-                query=await self._query(question, None, None, None), subject=stream.subject_name, thread=None, at=self._now(), limit=20,
-                metadata={}, explain=False, besides=frozenset((stream.id, m.seq) for m in recent),
-            )  # fmt: skip
+                query=await self._query(question, None, None, None),
+                subject=stream.subject_name,
+                thread=None,
+                at=self._now(),
+                limit=20,
+                metadata={},
+                explain=False,
+                besides=frozenset((stream.id, m.seq) for m in recent),
+            )
             found, _, _ = await self._store.read(self._search, asked)
             packed = pack([_item(r) for r in found], tokens - used)
             results, text = [r for r in found if r.id in packed.kept], packed.text
         block = _block(summary, text, recent)
-        return v.ContextBlock(text=block, tokens=estimate_tokens(block), recent=recent, summary=summary, results=results)
+        return v.ContextBlock(
+            text=block, tokens=estimate_tokens(block), recent=recent, summary=summary, results=results
+        )
 
     def _recent(self, conn: Connection, thread: str) -> tuple[Any, list[EventRow]]:
         stream = get_thread(conn, self._project_id, thread)
@@ -283,4 +341,3 @@ def _block(summary: str | None, recalled: str, recent: Sequence[v.Message]) -> s
         lines = "\n".join(f"{m.name or m.role}: {m.content}" for m in recent)
         parts.append(f"Most recent messages:\n{lines}")
     return "\n\n".join(parts)
-

@@ -71,7 +71,9 @@ class Remembering(Capturing):
         if fault is not None:
             raise InvalidInput(fault[1], field=fault[0])
         now = self._parts.clock.now_us()
-        fact = NewFact(draft=draft, said_at=now, zone_min=None, stream=None, analysed=analyse_fact(draft, now), pinned=pinned)
+        fact = NewFact(
+            draft=draft, said_at=now, zone_min=None, stream=None, analysed=analyse_fact(draft, now), pinned=pinned
+        )
         fact_id = await self._store.write(self._remember, subject, fact, key)
         return await self.get_fact(row_id("fct", fact_id))
 
@@ -81,7 +83,9 @@ class Remembering(Capturing):
         known = find_hand_fact(conn, owner, name)
         if known is not None:
             if facts_by_id(conn, self._project_id, [known])[known].text != fact.draft.text:
-                raise KeyConflict("this key was used before with another payload; use a new key for a new fact", field="key")
+                raise KeyConflict(
+                    "this key was used before with another payload; use a new key for a new fact", field="key"
+                )
             return known
         of = FactsOf(project=self._project_id, subject=owner, window=None, slice=0, revision=None, key=name)
         return write_facts(conn, of, [fact], "[]")[0]
@@ -154,7 +158,13 @@ class Remembering(Capturing):
                 return v.Page(items=[])
             rows = list_entities(conn, self._project_id, owner, read_cursor(cursor), limit + 1)
             items = [
-                v.Entity(id=row_id("ent", id_), name=name, type=type_, facts=facts, aliases=[a for a in json.loads(aliases) if a != name])
+                v.Entity(
+                    id=row_id("ent", id_),
+                    name=name,
+                    type=type_,
+                    facts=facts,
+                    aliases=[a for a in json.loads(aliases) if a != name],
+                )
                 for id_, name, type_, facts, aliases in rows[:limit]
             ]
             return v.Page(items=items, next_cursor=cursor_of(rows[limit - 1][0]) if len(rows) > limit else None)
@@ -176,7 +186,12 @@ class Remembering(Capturing):
             if scope is None:
                 return v.Page(items=[])
             rows = list_windows(
-                conn, self._project_id, stream=scope.stream, subject=scope.subject, before=read_cursor(cursor), limit=limit + 1
+                conn,
+                self._project_id,
+                stream=scope.stream,
+                subject=scope.subject,
+                before=read_cursor(cursor),
+                limit=limit + 1,
             )
             stages = stages_of(conn, rows[:limit])
             return page([episode_view(w, stages[w.id]) for w in rows[:limit]], rows, limit)
@@ -204,13 +219,19 @@ class Remembering(Capturing):
 
     async def retry_episode(self, episode_id: str, stage: str) -> v.Episode:
         if stage not in STAGES:
-            raise InvalidInput(f"stage {stage!r} is not one of {', '.join(STAGES)}", field="stage", allowed=list(STAGES))
+            raise InvalidInput(
+                f"stage {stage!r} is not one of {', '.join(STAGES)}", field="stage", allowed=list(STAGES)
+            )
 
         def retry(conn: Connection) -> None:
             window = self._window(conn, episode_id)
             now = stages_of(conn, [window])[window.id][stage]
             if now.state in ("completed", "skipped"):
-                raise Conflict(f"the {stage} of {episode_id} is {now.state}; there is nothing to retry", id=episode_id, state=now.state)
+                raise Conflict(
+                    f"the {stage} of {episode_id} is {now.state}; there is nothing to retry",
+                    id=episode_id,
+                    state=now.state,
+                )
             if now.state == "dead" and now.job is not None:
                 retry_by_hand(conn, self._project_id, now.job)
             elif now.state != "processing":  # one run is enough, however many ask for it
@@ -243,7 +264,9 @@ class Remembering(Capturing):
                 before = chunk.last
                 if chunk.done:
                     break
-        return v.ReprocessPlan(windows=plan.windows, calls=calls, estimated_usd=usd, scheduled=scheduled, dry_run=dry_run)
+        return v.ReprocessPlan(
+            windows=plan.windows, calls=calls, estimated_usd=usd, scheduled=scheduled, dry_run=dry_run
+        )
 
     # ---- why, export
 
@@ -271,18 +294,26 @@ class Remembering(Capturing):
         else:
             steps += trace_window(conn, fact.window)
         view = self._fact_view(conn, fact, self._now())
-        steps.append({
-            "step": "state", "live": view.live, "closed_by": None if fact.closed_by is None else row_id("fct", fact.closed_by),
-            "superseded_by": view.superseded_by, "retired": view.retired_because, "unsettled": view.unsettled,
-            "held_back": withheld(fact, self._now()),
-        })  # fmt: skip
+        steps.append(
+            {
+                "step": "state",
+                "live": view.live,
+                "closed_by": None if fact.closed_by is None else row_id("fct", fact.closed_by),
+                "superseded_by": view.superseded_by,
+                "retired": view.retired_because,
+                "unsettled": view.unsettled,
+                "held_back": withheld(fact, self._now()),
+            }
+        )
         events = [message_view(e) for e in events_at(conn, self._project_id, places)]
         return v.Why(id=view.id, kind="fact", text=fact.text, events=events, steps=steps)
 
     def _why_episode(self, conn: Connection, episode_id: str) -> v.Why:
         window = self._window(conn, episode_id)
         events = [message_view(e) for e in list_events(conn, window.stream, window.start_seq, window.end_seq)]
-        return v.Why(id=episode_id, kind="episode", text=window.summary or "", events=events, steps=trace_window(conn, window.id))
+        return v.Why(
+            id=episode_id, kind="episode", text=window.summary or "", events=events, steps=trace_window(conn, window.id)
+        )
 
     def _why_event(self, conn: Connection, id_: str) -> v.Why:
         events = [message_view(e) for e in events_at(conn, self._project_id, [parse_event_id(id_)])]
@@ -331,13 +362,18 @@ def withheld(fact: FactRow, at: Moment) -> str | None:
     """Why a fact is not shown at that moment; None where it is."""
     reason = held_back(
         Validity(
-            id=fact.id, confidence=fact.confidence, valid_from_us=fact.valid_from,
+            id=fact.id,
+            confidence=fact.confidence,
+            valid_from_us=fact.valid_from,
             # What says that something ended stays true after that end.
-            valid_until_us=None if fact.closes else fact.valid_until, closed_at_us=None if fact.closes else fact.closed_at,
-            closed_known_at_us=fact.closed_known_at, recorded_at_us=fact.recorded_at,
+            valid_until_us=None if fact.closes else fact.valid_until,
+            closed_at_us=None if fact.closes else fact.closed_at,
+            closed_known_at_us=fact.closed_known_at,
+            recorded_at_us=fact.recorded_at,
             retired_at_us=fact.retired_at,
-        ), at,
-    )  # fmt: skip
+        ),
+        at,
+    )
     if reason is not None:
         return str(reason)
     if fact.duplicate_of is not None:

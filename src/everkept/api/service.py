@@ -53,18 +53,37 @@ class Service(Protocol):
 
     # ---- memory
     async def recall(
-        self, query: str, *, subject: str | None = None, thread: str | None = None, limit: int = 10, tokens: int | None = None,
-        as_of: datetime | None = None, known_at: datetime | None = None, kinds: Sequence[str] | None = None,
-        metadata: dict[str, Any] | None = None, explain: bool = False, held_back: bool = False,
+        self,
+        query: str,
+        *,
+        subject: str | None = None,
+        thread: str | None = None,
+        limit: int = 10,
+        tokens: int | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        kinds: Sequence[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        explain: bool = False,
+        held_back: bool = False,
     ) -> v.RecallAnswer:
         """Search turns, facts and episodes of the scope. `as_of` asks about the world then, `known_at` what was believed
         then. `limit` 1 to 100, `tokens` 1 to 100,000. An empty query is an error."""
         ...  # fmt: skip
 
     async def remember(
-        self, text: str, *, subject: str, predicate: str | None = None, object: str | None = None,
-        entity: str | None = None, valid_from: datetime | None = None, valid_until: datetime | None = None,
-        confidence: float = 1.0, pinned: bool = False, key: str | None = None,
+        self,
+        text: str,
+        *,
+        subject: str,
+        predicate: str | None = None,
+        object: str | None = None,
+        entity: str | None = None,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
+        confidence: float = 1.0,
+        pinned: bool = False,
+        key: str | None = None,
     ) -> v.Fact:
         """State a durable fact by hand, under the subject's lock. The same key and payload gives the same fact."""
         ...  # fmt: skip
@@ -91,14 +110,26 @@ class Service(Protocol):
         ...
 
     async def reprocess(
-        self, *, thread: str | None = None, subject: str | None = None, since: datetime | None = None,
-        until: datetime | None = None, fresh: bool = False, include_skipped: bool = False, dry_run: bool = False,
+        self,
+        *,
+        thread: str | None = None,
+        subject: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        fresh: bool = False,
+        include_skipped: bool = False,
+        dry_run: bool = False,
     ) -> v.ReprocessPlan:
         """Derive again from events and journaled replies. `fresh` asks the model again (paid; see `dry_run`)."""
         ...  # fmt: skip
 
     async def erase(
-        self, *, event: str | None = None, thread: str | None = None, subject: str | None = None, project: str | None = None,
+        self,
+        *,
+        event: str | None = None,
+        thread: str | None = None,
+        subject: str | None = None,
+        project: str | None = None,
         dry_run: bool = False,
     ) -> v.ErasePlan:
         """Destroy exactly one thing and everything that rests on it. Cannot be undone."""
@@ -129,9 +160,7 @@ class Service(Protocol):
         """End a lease now: the fence grows, so the old holder's finish is refused and counted."""
         ...
 
-    async def changes(
-        self, *, consumer: str | None = None, after: int | None = None, limit: int = 100
-    ) -> v.ChangePage:
+    async def changes(self, *, consumer: str | None = None, after: int | None = None, limit: int = 100) -> v.ChangePage:
         """Changes after `after`, or after the consumer's cursor. Reading moves nothing. Raises CursorExpired."""
         ...
 

@@ -204,7 +204,9 @@ class HeldBack(View):
 
     id: str
     text: str
-    reason: Literal["below_confidence_floor", "not_yet_valid", "no_longer_valid", "retired", "not_yet_known", "over_budget"]
+    reason: Literal[
+        "below_confidence_floor", "not_yet_valid", "no_longer_valid", "retired", "not_yet_known", "over_budget"
+    ]
 
 
 class RecallAnswer(View):

@@ -44,9 +44,13 @@ class Given:
 def check_name(value: str, field: str) -> str:
     """A thread's, subject's or project's name: 1 to 255 characters, none of them a control character."""
     if not value.strip():
-        raise InvalidInput(f"{field} is empty; 1 to {NAME_CHARS_MAX} characters are needed", field=field, limit=NAME_CHARS_MAX)
+        raise InvalidInput(
+            f"{field} is empty; 1 to {NAME_CHARS_MAX} characters are needed", field=field, limit=NAME_CHARS_MAX
+        )
     if len(value) > NAME_CHARS_MAX:
-        raise InvalidInput(f"{field} has {len(value)} characters; the limit is {NAME_CHARS_MAX}", field=field, limit=NAME_CHARS_MAX)
+        raise InvalidInput(
+            f"{field} has {len(value)} characters; the limit is {NAME_CHARS_MAX}", field=field, limit=NAME_CHARS_MAX
+        )
     if _CONTROL.search(value) or _SURROGATE.search(value):
         raise InvalidInput(f"{field} holds a control character or a lone surrogate", field=field)
     return value
@@ -55,7 +59,9 @@ def check_name(value: str, field: str) -> str:
 def check_key(key: str, field: str = "key") -> str:
     """An idempotency key: 1 to 255 visible ASCII characters. A malformed one is an error, never ignored."""
     if len(key) > KEY_CHARS_MAX or not _KEY.fullmatch(key):
-        raise InvalidInput(f"{field} must be 1 to {KEY_CHARS_MAX} visible ASCII characters", field=field, limit=KEY_CHARS_MAX)
+        raise InvalidInput(
+            f"{field} must be 1 to {KEY_CHARS_MAX} visible ASCII characters", field=field, limit=KEY_CHARS_MAX
+        )
     return key
 
 
@@ -66,7 +72,9 @@ def check_messages(
     if not messages:
         raise InvalidInput(f"messages is empty; 1 to {BATCH_MAX} are needed", field="messages", limit=BATCH_MAX)
     if len(messages) > BATCH_MAX:
-        raise InvalidInput(f"messages has {len(messages)} items; the limit is {BATCH_MAX}", field="messages", limit=BATCH_MAX)
+        raise InvalidInput(
+            f"messages has {len(messages)} items; the limit is {BATCH_MAX}", field="messages", limit=BATCH_MAX
+        )
     if key is not None:
         check_key(key)
     ready: list[NewMessage] = []
@@ -109,13 +117,17 @@ def _repeated_keys(ready: Sequence[NewMessage]) -> dict[int, InvalidInput]:
         first = seen.setdefault(message.key_hash, index)
         if ready[first].payload_hash != message.payload_hash:
             field = f"messages[{index}].key"
-            faults[index] = InvalidInput(f"{field} is that of messages[{first}], which says something else", field=field)
+            faults[index] = InvalidInput(
+                f"{field} is that of messages[{first}], which says something else", field=field
+            )
     return faults
 
 
 def _check_one(given: Given, at: str) -> None:
     if given.role not in ROLES:
-        raise InvalidInput(f"{at}.role {given.role[:40]!r} is not one of {', '.join(ROLES)}", field=f"{at}.role", allowed=list(ROLES))
+        raise InvalidInput(
+            f"{at}.role {given.role[:40]!r} is not one of {', '.join(ROLES)}", field=f"{at}.role", allowed=list(ROLES)
+        )
     _check_text(given.content, f"{at}.content")
     if given.name is not None:
         check_name(given.name, f"{at}.name")
@@ -124,9 +136,13 @@ def _check_one(given: Given, at: str) -> None:
     if given.key is not None:
         check_key(given.key, f"{at}.key")
     if given.occurred_at is not None and given.occurred_at.tzinfo is None:
-        raise InvalidInput(f"{at}.occurred_at has no zone; add one, e.g. 2026-05-01T12:00:00+02:00", field=f"{at}.occurred_at")
+        raise InvalidInput(
+            f"{at}.occurred_at has no zone; add one, e.g. 2026-05-01T12:00:00+02:00", field=f"{at}.occurred_at"
+        )
     if given.tokens is not None and not 0 <= given.tokens <= 10_000_000:
-        raise InvalidInput(f"{at}.tokens is {given.tokens}; 0 to 10,000,000 are allowed", field=f"{at}.tokens", limit=10_000_000)
+        raise InvalidInput(
+            f"{at}.tokens is {given.tokens}; 0 to 10,000,000 are allowed", field=f"{at}.tokens", limit=10_000_000
+        )
     if given.metadata is not None:
         _check_metadata(given.metadata, f"{at}.metadata")
 
@@ -141,7 +157,9 @@ def _check_text(content: str, field: str) -> None:
     size = len(content.encode())
     if size > CONTENT_BYTES_MAX:
         raise InvalidInput(
-            f"{field} has {size:,} bytes; the limit is {CONTENT_BYTES_MAX:,} (1 MiB)", field=field, limit=CONTENT_BYTES_MAX
+            f"{field} has {size:,} bytes; the limit is {CONTENT_BYTES_MAX:,} (1 MiB)",
+            field=field,
+            limit=CONTENT_BYTES_MAX,
         )
 
 
@@ -154,7 +172,9 @@ def _check_metadata(metadata: dict[str, Any], field: str) -> None:
         raise InvalidInput(f"{field} holds a NUL character or a lone surrogate", field=field)
     if len(text.encode()) > METADATA_BYTES_MAX:
         raise InvalidInput(
-            f"{field} has {len(text.encode()):,} bytes; the limit is {METADATA_BYTES_MAX:,}", field=field, limit=METADATA_BYTES_MAX
+            f"{field} has {len(text.encode()):,} bytes; the limit is {METADATA_BYTES_MAX:,}",
+            field=field,
+            limit=METADATA_BYTES_MAX,
         )
 
 
@@ -172,12 +192,22 @@ def _prepare(given: Given, thread: str, key: str | None, secret: bytes, now_us: 
     metadata = None if not given.metadata else json.dumps(given.metadata, ensure_ascii=False, sort_keys=True)
     said = None if given.occurred_at is None else occurred_us
     payload = json.dumps(
-        [thread, given.role, given.name, given.content, said, metadata, given.tokens, given.model, given.evidence], ensure_ascii=False
+        [thread, given.role, given.name, given.content, said, metadata, given.tokens, given.model, given.evidence],
+        ensure_ascii=False,
     )
     return NewMessage(
-        role=given.role, name=given.name, content=given.content, occurred_at_us=occurred_us, zone_min=zone_min,
+        role=given.role,
+        name=given.name,
+        content=given.content,
+        occurred_at_us=occurred_us,
+        zone_min=zone_min,
         key_hash=None if key is None else key_hash(key, secret),
         payload_hash=hashlib.blake2b(payload.encode(), key=secret[:64], digest_size=16).hexdigest(),
-        evidence=given.evidence, metadata=metadata, tokens=max(given.tokens or 0, estimate_tokens(given.content)), model=given.model,
-        analysed=analyse(given.content, speaker=given.name or given.role, occurred_at_us=occurred_us, zone_min=zone_min),
-    )  # fmt: skip
+        evidence=given.evidence,
+        metadata=metadata,
+        tokens=max(given.tokens or 0, estimate_tokens(given.content)),
+        model=given.model,
+        analysed=analyse(
+            given.content, speaker=given.name or given.role, occurred_at_us=occurred_us, zone_min=zone_min
+        ),
+    )

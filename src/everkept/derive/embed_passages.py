@@ -54,12 +54,16 @@ def _read(conn: Connection, project: ProjectId, limit: int) -> tuple[list[Pendin
 
 
 async def _static(ctx: JobContext, words: WordVectors, pending: Sequence[Pending]) -> list[NewVectors]:
-    stems = {stem(w) for p in pending for text in [p.text or "", *(b for _, b in p.before)] for w in content_words(text)}
+    stems = {
+        stem(w) for p in pending for text in [p.text or "", *(b for _, b in p.before)] for w in content_words(text)
+    }
     passages, frequencies = await ctx.read(_frequencies, sorted(stems))
     names = names_of(speaker for p in pending for speaker in [p.speaker, *(s for s, _ in p.before)])
     pooling = Pooling(words, passages=passages, frequencies=frequencies, names=names)
     return await asyncio.to_thread(
-        lambda: [NewVectors(p.id, *pooling.passage(p.text, [b for _, b in p.before])) for p in pending if p.text is not None]
+        lambda: [
+            NewVectors(p.id, *pooling.passage(p.text, [b for _, b in p.before])) for p in pending if p.text is not None
+        ]
     )
 
 
@@ -72,7 +76,9 @@ async def _neural(
 ) -> list[NewVectors]:
     """The turn's own text, and the turn with the one before it, each embedded once for its text."""
     own = {p.id: p.text for p in pending if p.text}
-    around = {p.id: "\n".join([*(f"{s}: {b}" for s, b in p.before[-1:]), f"{p.speaker}: {p.text}"]) for p in pending if p.text}
+    around = {
+        p.id: "\n".join([*(f"{s}: {b}" for s, b in p.before[-1:]), f"{p.speaker}: {p.text}"]) for p in pending if p.text
+    }
     texts = list(dict.fromkeys([*own.values(), *around.values()]))
     hashes = {text: hashlib.blake2b(text.encode(), digest_size=16).hexdigest() for text in texts}
     known = await ctx.read(find_embeddings, project, embedder.name, embedder.dim, list(hashes.values()))
@@ -104,7 +110,12 @@ def _packed(known: Mapping[str, bytes], hashes: Mapping[str, str], text: str) ->
 
 
 def _write(
-    conn: Connection, project: ProjectId, ids: Sequence[int], made: Mapping[str, Sequence[NewVectors]], label: str, more: bool
+    conn: Connection,
+    project: ProjectId,
+    ids: Sequence[int],
+    made: Mapping[str, Sequence[NewVectors]],
+    label: str,
+    more: bool,
 ) -> Outcome:
     for model, vectors in made.items():
         write_vectors(conn, project, model, vectors)
@@ -113,5 +124,8 @@ def _write(
 
 
 KIND = JobKind(
-    name="embed_passages", policy=JobPolicy(attempts_max=10, timeout_s=300, estimate_s=0.2), read_args=lambda a: a, run=run
+    name="embed_passages",
+    policy=JobPolicy(attempts_max=10, timeout_s=300, estimate_s=0.2),
+    read_args=lambda a: a,
+    run=run,
 )

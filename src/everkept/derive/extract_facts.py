@@ -45,14 +45,20 @@ async def run(args: SliceArgs, ctx: JobContext) -> Outcome | Finished:
     reply = await _extract(args, read, ctx)
     checked = check_drafts(read.found.turns, _resolved(reply, read, ctx))
     window = read.found.window
-    of = FactsOf(project=window.project, subject=window.subject, window=window.id, slice=args.slice, revision=read.revision)
+    of = FactsOf(
+        project=window.project, subject=window.subject, window=window.id, slice=args.slice, revision=read.revision
+    )
     near = _near(checked, read, ctx)
     return await ctx.finish(write_facts, of, new_facts(read.found, checked.accepted), _rejections(reply, checked), near)
 
 
 def _resolved(reply: FactsReply, read: _Read, ctx: JobContext) -> Sequence[FactDraft]:
     words = ctx.tools.words
-    return reply.drafts if words is None else resolve_objects(reply.drafts, read.entities, words, ctx.settings.recall.entity_cosine)
+    return (
+        reply.drafts
+        if words is None
+        else resolve_objects(reply.drafts, read.entities, words, ctx.settings.recall.entity_cosine)
+    )
 
 
 def _near(checked: Checked, read: _Read, ctx: JobContext) -> list[tuple[int, int]]:
@@ -69,9 +75,11 @@ def _read(conn: Connection, args: SliceArgs, tokens_max: int, facts_max: int) ->
         return None
     subject = found.window.subject
     return _Read(
-        found=found, revision=subject_revision(conn, subject), facts=live_facts(conn, subject, max(facts_max, NEAR_MAX)),
+        found=found,
+        revision=subject_revision(conn, subject),
+        facts=live_facts(conn, subject, max(facts_max, NEAR_MAX)),
         entities=known_entities(conn, subject, ENTITIES_MAX),
-    )  # fmt: skip
+    )
 
 
 async def _extract(args: SliceArgs, read: _Read, ctx: JobContext) -> FactsReply:
@@ -84,17 +92,36 @@ async def _extract(args: SliceArgs, read: _Read, ctx: JobContext) -> FactsReply:
             partial(extract_offline, found.turns, subject=found.window.subject_name, known_names=found.names)
         )
         return FactsReply(drafts=tuple(drafts), rejected=())
-    known = [KnownFact(entity=f.entity, predicate=f.predicate, object=f.object) for f in read.facts[: ctx.settings.recall.facts_max]]
+    known = [
+        KnownFact(entity=f.entity, predicate=f.predicate, object=f.object)
+        for f in read.facts[: ctx.settings.recall.facts_max]
+    ]
     question = build_facts_question(
-        found.turns, known, [name for name, _ in read.entities], known_names=found.names, timeout_s=ctx.settings.models.structured_timeout_s
+        found.turns,
+        known,
+        [name for name, _ in read.entities],
+        known_names=found.names,
+        timeout_s=ctx.settings.models.structured_timeout_s,
     )
     return await tools.model.ask(
-        question, parse_facts, project=found.window.project, subject=found.window.subject, work=f"window:{args.window}.{args.slice}",
-        epoch=found.epoch, budget=ctx.lease.budget, fresh=args.fresh, heard=ctx.heard,
-        recipe=Recipe(shown={
-            "stream": found.window.stream, "first": found.turns[0].seq, "last": found.turns[-1].seq, "facts": [f.id for f in read.facts[: ctx.settings.recall.facts_max]],
-        }),
-    )  # fmt: skip
+        question,
+        parse_facts,
+        project=found.window.project,
+        subject=found.window.subject,
+        work=f"window:{args.window}.{args.slice}",
+        epoch=found.epoch,
+        budget=ctx.lease.budget,
+        fresh=args.fresh,
+        heard=ctx.heard,
+        recipe=Recipe(
+            shown={
+                "stream": found.window.stream,
+                "first": found.turns[0].seq,
+                "last": found.turns[-1].seq,
+                "facts": [f.id for f in read.facts[: ctx.settings.recall.facts_max]],
+            }
+        ),
+    )
 
 
 def new_facts(found: WindowTurns, drafts: Sequence[FactDraft]) -> list[NewFact]:
@@ -102,16 +129,22 @@ def new_facts(found: WindowTurns, drafts: Sequence[FactDraft]) -> list[NewFact]:
     said = {t.seq: t for t in found.turns}
     return [
         NewFact(
-            draft=d, said_at=said[d.seqs[0]].occurred_at_us, zone_min=said[d.seqs[0]].zone_min, stream=found.window.stream,
+            draft=d,
+            said_at=said[d.seqs[0]].occurred_at_us,
+            zone_min=said[d.seqs[0]].zone_min,
+            stream=found.window.stream,
             analysed=analyse_fact(d, said[d.seqs[0]].occurred_at_us),
         )
         for d in drafts
-    ]  # fmt: skip
+    ]
 
 
 def _rejections(reply: FactsReply, checked: Checked) -> str:
     """What was not taken, each with its reason, as JSON."""
-    items: list[RejectedItem] = [*reply.rejected, *(RejectedItem(f"{r.draft.text[:300]} (“{r.draft.quote[:200]}”)", r.reason) for r in checked.rejected)]
+    items: list[RejectedItem] = [
+        *reply.rejected,
+        *(RejectedItem(f"{r.draft.text[:300]} (“{r.draft.quote[:200]}”)", r.reason) for r in checked.rejected),
+    ]
     return json.dumps([{"item": i.item, "reason": i.reason} for i in items], ensure_ascii=False)
 
 

@@ -42,7 +42,9 @@ def _read(conn: Connection, stream: int) -> tuple[str | None, int, list[tuple[in
     return *fold_input(conn, stream), subject_epoch(conn, get_stream(conn, stream).subject)
 
 
-async def _fold(args: FoldSummary, ctx: JobContext, previous: str | None, texts: list[str], was: int, through: int, epoch: int) -> str:
+async def _fold(
+    args: FoldSummary, ctx: JobContext, previous: str | None, texts: list[str], was: int, through: int, epoch: int
+) -> str:
     tools: Tools = ctx.tools
     short = len(previous or "") + sum(map(len, texts)) <= CHARS_MAX // 2
     if tools.model is None or short:  # what fits whole needs no model

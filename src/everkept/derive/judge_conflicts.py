@@ -57,7 +57,10 @@ async def _judge(args: JudgeConflicts, read: _Read, ctx: JobContext) -> list[tup
     tools: Tools = ctx.tools
     if tools.model is None:
         facts = await ctx.read(timeline_facts, sorted(read.facts))
-        return [(p, judge_offline(facts[p[0]], facts[p[1]]), "by rule: one object at a time, or several") for p in read.pairs]
+        return [
+            (p, judge_offline(facts[p[0]], facts[p[1]]), "by rule: one object at a time, or several")
+            for p in read.pairs
+        ]
     sides = [ConflictPair(earlier=_side(read.facts[a]), later=_side(read.facts[b])) for a, b in read.pairs]
     reply = await tools.model.ask(
         build_conflicts_question(sides, timeout_s=ctx.settings.models.structured_timeout_s),
@@ -78,7 +81,12 @@ def _side(fact: FactRow) -> Side:
 
 
 def _write(
-    conn: Connection, project: int, subject: int, revision: int, rulings: Sequence[tuple[Pair, Verdict, str]], more: bool
+    conn: Connection,
+    project: int,
+    subject: int,
+    revision: int,
+    rulings: Sequence[tuple[Pair, Verdict, str]],
+    more: bool,
 ) -> Outcome:
     write_verdicts(conn, project, subject, revision, rulings)
     more = more or bool(open_conflicts(conn, subject, 1))  # a ruling can uncover another pair

@@ -27,7 +27,13 @@ from everkept.work.maintenance import PeriodicTask
 KINDS: dict[str, JobKind[Any]] = {
     module.KIND.name: module.KIND
     for module in (
-        open_window, summarise_episode, extract_facts, judge_conflicts, fold_summary, embed_passages, erase_scope,
+        open_window,
+        summarise_episode,
+        extract_facts,
+        judge_conflicts,
+        fold_summary,
+        embed_passages,
+        erase_scope,
     )
 }
 
@@ -68,7 +74,9 @@ def periodic_tasks(settings: Settings) -> list[PeriodicTask]:
         return len(repaired), go_on
 
     def prune(conn: Connection, _after: int, limit: int) -> tuple[int, int]:
-        gone = prune_jobs(conn, work.job_retention_s, limit) + prune_changes(conn, settings.store.changes_retention_s, limit)
+        gone = prune_jobs(conn, work.job_retention_s, limit) + prune_changes(
+            conn, settings.store.changes_retention_s, limit
+        )
         return gone, 1 if gone >= limit else 0
 
     return [

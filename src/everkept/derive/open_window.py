@@ -23,5 +23,8 @@ async def run(args: OpenWindow, ctx: JobContext) -> Outcome | Finished:
 
 
 KIND = JobKind(
-    name="open_window", policy=JobPolicy(attempts_max=10, timeout_s=60, estimate_s=0.01), read_args=lambda a: OpenWindow(**a), run=run
+    name="open_window",
+    policy=JobPolicy(attempts_max=10, timeout_s=60, estimate_s=0.01),
+    read_args=lambda a: OpenWindow(**a),
+    run=run,
 )

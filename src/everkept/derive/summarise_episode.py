@@ -43,10 +43,17 @@ async def _summarise(args: SliceArgs, found: WindowTurns, ctx: JobContext) -> Su
         return SummaryReply(summary=found_here.text, learnings=found_here.learnings)
     question = build_summary_question(evidence, known_names=found.names, timeout_s=ctx.settings.models.text_timeout_s)
     return await tools.model.ask(
-        question, partial(parse_summary, system=question.system), project=found.window.project, subject=found.window.subject,
-        work=f"window:{args.window}.{args.slice}", epoch=found.epoch, budget=ctx.lease.budget, fresh=args.fresh, heard=ctx.heard,
+        question,
+        partial(parse_summary, system=question.system),
+        project=found.window.project,
+        subject=found.window.subject,
+        work=f"window:{args.window}.{args.slice}",
+        epoch=found.epoch,
+        budget=ctx.lease.budget,
+        fresh=args.fresh,
+        heard=ctx.heard,
         recipe=Recipe(shown={"stream": found.window.stream, "first": evidence[0].seq, "last": evidence[-1].seq}),
-    )  # fmt: skip
+    )
 
 
 def _said_last(found: WindowTurns) -> int:

@@ -66,7 +66,9 @@ def read_slice(conn: Connection, args: SliceArgs, tokens_max: int) -> WindowTurn
     turns = window_turns(conn, window)
     if window.slices > 1:
         turns = _part(turns, args.slice, window.slices, tokens_max)
-    return WindowTurns(window=window, turns=turns, names={"user": window.subject_name}, epoch=subject_epoch(conn, window.subject))
+    return WindowTurns(
+        window=window, turns=turns, names={"user": window.subject_name}, epoch=subject_epoch(conn, window.subject)
+    )
 
 
 def window_turns(conn: Connection, window: WindowRow) -> list[Turn]:
@@ -96,4 +98,6 @@ def analyse_fact(draft: FactDraft, said_at_us: int) -> Analysed:
 
     The quote is left out: it is found as the turn it comes from.
     """
-    return analyse(f"{draft.text} {normalise_predicate(draft.predicate)}", speaker=draft.entity, occurred_at_us=said_at_us)
+    return analyse(
+        f"{draft.text} {normalise_predicate(draft.predicate)}", speaker=draft.entity, occurred_at_us=said_at_us
+    )

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from everkept.domain.ids import ProjectId, StreamId, SubjectId
 from everkept.errors import UnknownScope
 
-SYNONYMS = {"user_id": "subject", "dataset": "subject", "thread_id": "thread", "session_id": "thread", "run_id": "thread"}
+SYNONYMS = {
+    "user_id": "subject",
+    "dataset": "subject",
+    "thread_id": "thread",
+    "session_id": "thread",
+    "run_id": "thread",
+}
 """Words of other systems that are accepted at the doors (design §1)."""
 METADATA_WORDS = ("agent_id", "app_id")
 """Words of other systems that become a metadata filter."""

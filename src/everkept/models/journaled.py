@@ -46,9 +46,14 @@ class JournaledModel:
         left, and the model's own errors.
         """
         address = Address(
-            project=project, subject=subject, work=work, step=question.step, version=question.version, model=self.model.name,
+            project=project,
+            subject=subject,
+            work=work,
+            step=question.step,
+            version=question.version,
+            model=self.model.name,
             epoch=epoch,
-        )  # fmt: skip
+        )
         kept = [k for k in await self._journal.kept(address) if k.ask > fresh]
         reason = "no reply yet"
         for reply in reversed(kept):  # the newest that can be used: asking afresh replaces what was
@@ -87,5 +92,7 @@ class JournaledModel:
         except InvalidReply as error:
             await self._journal.judge(address, ask, str(error))
             if left > 0:
-                raise Transient(f"the model's reply cannot be used, and is asked for once more: {error}", answered=True) from error
+                raise Transient(
+                    f"the model's reply cannot be used, and is asked for once more: {error}", answered=True
+                ) from error
             raise InvalidOutput(f"the model's replies cannot be used: {error}", asks=ask) from error

@@ -82,7 +82,8 @@ class Weights:
             "opener": self.opener,
             "prev_q": self.prev_q,
             "ends_q": self.ends_q,
-            "capitals": self.capitals, "fact": self.fact,
+            "capitals": self.capitals,
+            "fact": self.fact,
             "bigram": self.bigram,
         }
 

@@ -66,7 +66,9 @@ def read_changes(conn: Connection, project: int, after: int, limit: int) -> tupl
     floor = conn.scalar(_FLOOR, {"project": project})
     oldest = head + 1 if floor is None else int(floor)
     if after + 1 < oldest:
-        raise CursorExpired(f"changes up to {oldest - 1} are no longer kept; start from a snapshot", oldest=oldest, after=after)
+        raise CursorExpired(
+            f"changes up to {oldest - 1} are no longer kept; start from a snapshot", oldest=oldest, after=after
+        )
     return conn.rows(_LIST, {"project": project, "after": after, "limit": limit}), head
 
 
@@ -80,7 +82,9 @@ def lease_consumer(conn: Connection, project: int, name: str, owner: str, lease_
     """The fence of a lease on the consumer, or None where somebody else holds it."""
     now = conn.now()
     conn.run(_CONSUMER, {"project": project, "name": name, "now": now})
-    fence = conn.scalar(_LEASE, {"project": project, "name": name, "owner": owner, "now": now, "until": now + int(lease_s * 1e6)})
+    fence = conn.scalar(
+        _LEASE, {"project": project, "name": name, "owner": owner, "now": now, "until": now + int(lease_s * 1e6)}
+    )
     return None if fence is None else int(fence)
 
 

@@ -42,7 +42,7 @@ def _in_order(names: tuple[str, ...], literals: Mapping[str, Any]) -> Callable[[
     return pick
 
 
-def _nobody(due_at_us: int) -> None:
+def _nobody(_due_at_us: int) -> None:
     return None
 
 

@@ -80,8 +80,10 @@ def _ensure_entity(conn: Connection, of: FactsOf, name: str, type_: str) -> int:
     if found is not None:
         conn.run(_TYPE, {"id": found, "type": type_})
         return int(found)
-    entity = conn.scalar(_ENTITY, {
-        "project": of.project, "subject": of.subject, "name": name, "norm": norm, "type": type_, "now": conn.now()})  # fmt: skip
+    entity = conn.scalar(
+        _ENTITY,
+        {"project": of.project, "subject": of.subject, "name": name, "norm": norm, "type": type_, "now": conn.now()},
+    )
     conn.run(_ADD_ALIAS, {"subject": of.subject, "norm": norm, "entity": entity, "name": name})
     return int(entity)
 
@@ -98,7 +100,9 @@ def known_entities(conn: Connection, subject: int, limit: int) -> list[tuple[str
     return [(r[0], r[1]) for r in conn.rows(_KNOWN_ENTITIES, {"subject": subject, "limit": limit})]
 
 
-def list_entities(conn: Connection, project: int, subject: int | None, before: int | None, limit: int) -> list[tuple[Any, ...]]:
+def list_entities(
+    conn: Connection, project: int, subject: int | None, before: int | None, limit: int
+) -> list[tuple[Any, ...]]:
     """(id, name, type, facts, aliases as JSON), newest first."""
     return conn.rows(_LIST_ENTITIES, {"project": project, "subject": subject, "before": before, "limit": limit})
 
@@ -116,7 +120,9 @@ values(:project, :subject, :entity, :about, :window, :draft_key, :predicate, :pr
   :said_stream, :said_seq, :said_index, :now, :valid_until, :pinned)
 on conflict(subject_id, draft_key) do nothing returning id""")
 _EVIDENCE = text("insert into fact_events(fact_id, stream_id, seq) values(:fact, :stream, :seq) on conflict do nothing")
-_SLICE_DONE = text("update slices set facts_at = :now, rejected = :rejected where window_id = :window and slice = :slice")
+_SLICE_DONE = text(
+    "update slices set facts_at = :now, rejected = :rejected where window_id = :window and slice = :slice"
+)
 _LEFT = text("select count(*) from slices where window_id = :window and facts_at is null")
 _WINDOW_DONE = text("update windows set facts_at = :now where id = :window")
 _BY_KEY = text("select id from facts where subject_id = :subject and draft_key = :key")
@@ -174,24 +180,55 @@ def _complete_slice(conn: Connection, window: int, part: int, rejected: str) -> 
         conn.run(_WINDOW_DONE, {"window": window, "now": now})
 
 
-def _fact_row(conn: Connection, of: FactsOf, fact: NewFact, index: int, entity: int, about: int | None) -> dict[str, Any]:
+def _fact_row(
+    conn: Connection, of: FactsOf, fact: NewFact, index: int, entity: int, about: int | None
+) -> dict[str, Any]:
     d = fact.draft
     predicate = normalise_predicate(d.predicate)
     object_norm = normalise_name(d.object)
     return {
-        "project": of.project, "subject": of.subject, "entity": entity, "about": about, "window": of.window,
-        "draft_key": of.key or _draft_key(of, fact, predicate, object_norm), "predicate": d.predicate, "predicate_norm": predicate,
-        "object": d.object, "object_norm": object_norm, "text": d.text, "quote": d.quote or None, "confidence": d.confidence,
-        "single_valued": d.single_valued, "closes": d.closes, "correction": d.correction, "replaces": d.replaces,
-        "valid_from": d.valid_from_us, "valid_until": d.valid_until_us, "said_at": fact.said_at, "zone_min": fact.zone_min, "said_stream": fact.stream,
-        "said_seq": d.seqs[0] if d.seqs else None, "said_index": index, "now": conn.now(), "pinned": fact.pinned,
-    }  # fmt: skip
+        "project": of.project,
+        "subject": of.subject,
+        "entity": entity,
+        "about": about,
+        "window": of.window,
+        "draft_key": of.key or _draft_key(of, fact, predicate, object_norm),
+        "predicate": d.predicate,
+        "predicate_norm": predicate,
+        "object": d.object,
+        "object_norm": object_norm,
+        "text": d.text,
+        "quote": d.quote or None,
+        "confidence": d.confidence,
+        "single_valued": d.single_valued,
+        "closes": d.closes,
+        "correction": d.correction,
+        "replaces": d.replaces,
+        "valid_from": d.valid_from_us,
+        "valid_until": d.valid_until_us,
+        "said_at": fact.said_at,
+        "zone_min": fact.zone_min,
+        "said_stream": fact.stream,
+        "said_seq": d.seqs[0] if d.seqs else None,
+        "said_index": index,
+        "now": conn.now(),
+        "pinned": fact.pinned,
+    }
 
 
 def _draft_key(of: FactsOf, fact: NewFact, predicate: str, object_norm: str) -> str:
     """What is the same statement of the same slice, however often it is derived."""
     d = fact.draft
-    parts = (normalise_name(d.entity), predicate, object_norm, d.closes, d.correction, d.valid_from_us, d.valid_until_us, d.seqs[:1])
+    parts = (
+        normalise_name(d.entity),
+        predicate,
+        object_norm,
+        d.closes,
+        d.correction,
+        d.valid_from_us,
+        d.valid_until_us,
+        d.seqs[:1],
+    )
     digest = hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()
     return f"{of.window}.{of.slice}:{digest}"
 
@@ -243,7 +280,9 @@ def settle_slots(
     pairs_known = conn.rows(_VERDICTS, {"subject": subject})
     rows = _slot_rows(conn, set(slots), [*((a, b) for a, b, _ in pairs_known), *near])
     facts = {r[0]: _timeline_fact(r) for r in rows.values()}
-    verdicts: dict[Pair, Verdict] = {(a, b): verdict or "open" for a, b, verdict in pairs_known if a in rows and b in rows}
+    verdicts: dict[Pair, Verdict] = {
+        (a, b): verdict or "open" for a, b, verdict in pairs_known if a in rows and b in rows
+    }
     beside = {pair_of(facts[a], facts[b]) for a, b in near if a in facts and b in facts} - verdicts.keys()
     verdicts |= dict.fromkeys(beside, "open")
     found = [p for p in find_conflicts(facts.values(), verdicts) if p not in verdicts]
@@ -277,11 +316,24 @@ def judge_wish(conn: Connection, project: int, subject: int) -> Schedule:
 
 def _timeline_fact(r: tuple[Any, ...]) -> TimelineFact:
     return TimelineFact(
-        id=r[0], said_us=r[1], stream=r[2] or 0, seq=r[0] if r[3] is None else r[3], draft=r[4], entity=r[5], predicate=r[6], object=r[7],
-        confidence=r[8], valid_from_us=r[9], valid_until_us=r[10], single_valued=None if r[11] is None else bool(r[11]),
-        closes=bool(r[12]), correction=bool(r[13]), replaces=r[14], pinned=bool(r[15]),
+        id=r[0],
+        said_us=r[1],
+        stream=r[2] or 0,
+        seq=r[0] if r[3] is None else r[3],
+        draft=r[4],
+        entity=r[5],
+        predicate=r[6],
+        object=r[7],
+        confidence=r[8],
+        valid_from_us=r[9],
+        valid_until_us=r[10],
+        single_valued=None if r[11] is None else bool(r[11]),
+        closes=bool(r[12]),
+        correction=bool(r[13]),
+        replaces=r[14],
+        pinned=bool(r[15]),
         retired_by_hand=(r[17] or "by hand") if r[16] else None,
-    )  # fmt: skip
+    )
 
 
 def _write_state(conn: Connection, r: tuple[Any, ...], s: FactState) -> bool:
@@ -326,7 +378,9 @@ def write_verdicts(
         slots |= {(r[0], r[1]) for f in (earlier, later) for r in conn.rows(_SLOT_OF, {"id": f})}
     conn.run(_RAISE, {"subject": subject})
     changed = settle_slots(conn, project, subject, slots)
-    record_changes(conn, project, [NewChange(kind="fact.changed", ref=row_id("fct", f), subject=subject) for f in changed])
+    record_changes(
+        conn, project, [NewChange(kind="fact.changed", ref=row_id("fct", f), subject=subject) for f in changed]
+    )
 
 
 _TIMELINE = text("""
@@ -355,7 +409,9 @@ def retire_by_hand(conn: Connection, project: int, fact: int, why: str | None) -
     conn.run(_HAND, {"id": fact, "project": project, "by_hand": why is not None, "why": why})
     conn.run(_RAISE, {"subject": subject})
     changed = settle_slots(conn, project, subject, [(entity, predicate)])
-    record_changes(conn, project, [NewChange(kind="fact.changed", ref=row_id("fct", f), subject=subject) for f in changed])
+    record_changes(
+        conn, project, [NewChange(kind="fact.changed", ref=row_id("fct", f), subject=subject) for f in changed]
+    )
 
 
 # ---- reading
@@ -407,18 +463,41 @@ _LIST = text(
 _EVENTS_OF = text("""
 select fact_id, stream_id, seq from fact_events where fact_id in (select value from json_each(:ids)) order by fact_id, stream_id, seq""")
 _LIVE = text(
-    _FACT_COLUMNS + f"where f.subject_id = :subject and f.live and not f.closes and f.closed_at is null and {SHOWN_FACT}"
+    _FACT_COLUMNS
+    + f"where f.subject_id = :subject and f.live and not f.closes and f.closed_at is null and {SHOWN_FACT}"
     " order by f.said_at desc, f.id desc limit :limit"
 )
 
 
 def _fact(r: tuple[Any, ...]) -> FactRow:
     return FactRow(
-        id=r[0], subject=r[1], subject_name=r[2], entity=r[3], predicate=r[4], object=r[5], text=r[6], quote=r[7], confidence=r[8],
-        valid_from=r[9], valid_until=r[10], said_at=r[11], recorded_at=r[12], closed_at=r[13], closed_by=r[14],
-        closed_known_at=r[15], retired_at=r[16], retired_because=r[17], superseded_by=r[18], duplicate_of=r[19], live=bool(r[20]),
-        unsettled=bool(r[21]), pinned=bool(r[22]), closes=bool(r[23]), window=r[24], zone_min=r[25],
-    )  # fmt: skip
+        id=r[0],
+        subject=r[1],
+        subject_name=r[2],
+        entity=r[3],
+        predicate=r[4],
+        object=r[5],
+        text=r[6],
+        quote=r[7],
+        confidence=r[8],
+        valid_from=r[9],
+        valid_until=r[10],
+        said_at=r[11],
+        recorded_at=r[12],
+        closed_at=r[13],
+        closed_by=r[14],
+        closed_known_at=r[15],
+        retired_at=r[16],
+        retired_because=r[17],
+        superseded_by=r[18],
+        duplicate_of=r[19],
+        live=bool(r[20]),
+        unsettled=bool(r[21]),
+        pinned=bool(r[22]),
+        closes=bool(r[23]),
+        window=r[24],
+        zone_min=r[25],
+    )
 
 
 def facts_by_id(conn: Connection, project: int, ids: Sequence[int]) -> dict[int, FactRow]:
@@ -427,7 +506,9 @@ def facts_by_id(conn: Connection, project: int, ids: Sequence[int]) -> dict[int,
 
 def list_facts(conn: Connection, project: int, subject: int | None, before: int | None, limit: int) -> list[FactRow]:
     """All facts of the scope, whatever their state, newest first."""
-    return [_fact(r) for r in conn.rows(_LIST, {"project": project, "subject": subject, "before": before, "limit": limit})]
+    return [
+        _fact(r) for r in conn.rows(_LIST, {"project": project, "subject": subject, "before": before, "limit": limit})
+    ]
 
 
 def live_facts(conn: Connection, subject: int, limit: int) -> list[FactRow]:

@@ -92,12 +92,21 @@ def schedule(conn: Connection, wishes: Sequence[Schedule]) -> None:
     now = conn.now()
     rows = [
         {
-            "project": w.project, "kind": w.kind, "key": w.key, "lane": w.lane, "uses": w.uses, "serial_key": w.serial_key,
-            "args": w.args, "due": w.due_at_us, "now": now, "rearm_dead": int(w.rearm_dead), "dead_wait": DEAD_WAIT_US,
+            "project": w.project,
+            "kind": w.kind,
+            "key": w.key,
+            "lane": w.lane,
+            "uses": w.uses,
+            "serial_key": w.serial_key,
+            "args": w.args,
+            "due": w.due_at_us,
+            "now": now,
+            "rearm_dead": int(w.rearm_dead),
+            "dead_wait": DEAD_WAIT_US,
             "debounce_max": -1 if w.debounce_max_us is None else w.debounce_max_us,
         }
         for w in wishes
-    ]  # fmt: skip
+    ]
     if not rows:
         return
     conn.many(_SCHEDULE, rows)
@@ -166,7 +175,9 @@ def expire_leases(conn: Connection, crashes_max: int, limit: int = 100) -> list[
     """Take back what a worker no longer renews. The claim was booked as a crash, so the count is already right."""
     now = conn.now()
     gone = []
-    for job, lane, _use, crashes, _attempts, history, owner, charged in conn.rows(_EXPIRED, {"now": now, "limit": limit}):
+    for job, lane, _use, crashes, _attempts, history, owner, charged in conn.rows(
+        _EXPIRED, {"now": now, "limit": limit}
+    ):
         dead = crashes >= crashes_max
         error = f"the worker {owner} died or froze over it ({crashes} of at most {crashes_max} times)"
         conn.run(_EXPIRE, {
@@ -192,7 +203,9 @@ def add_history(history: str, at_us: int, error_class: str, error: str) -> str:
 def _turn(use: str) -> tuple[Any, Any]:
     return (
         text(f"select id, served from lane_groups where ready_{use} > 0 order by served, id limit :k"),
-        text(f"select id, served, running from lanes where group_id = :group and ready_{use} > 0 order by served, id limit :k"),
+        text(
+            f"select id, served, running from lanes where group_id = :group and ready_{use} > 0 order by served, id limit :k"
+        ),
     )
 
 
@@ -334,7 +347,14 @@ def _due_in_lane(conn: Connection, lane: int, use: Uses) -> tuple[int, int] | No
 
 
 def _take(
-    conn: Connection, request: ClaimRequest, job: int, lane: int, use: Uses, lane_served: float, group_served: float, alone: bool
+    conn: Connection,
+    request: ClaimRequest,
+    job: int,
+    lane: int,
+    use: Uses,
+    lane_served: float,
+    group_served: float,
+    alone: bool,
 ) -> Lease:
     now = conn.now()
     until = now + int(request.lease_s * 1e6)
@@ -349,10 +369,23 @@ def _take(
     conn.run(_SERVE_ALL, {"served": group_served})
     job_id, kind, key, project, lane_id, uses, args, fence, generation, attempts, crashes, budget = row
     return Lease(
-        job=job_id, kind=kind, key=key, project=project, lane=lane_id, subject=subject, uses=uses, args=json.loads(args),
-        fence=fence, generation=generation, attempts=attempts, crashes=crashes, budget=budget, until_us=until,
-        charged_s=charge, alone=alone,
-    )  # fmt: skip
+        job=job_id,
+        kind=kind,
+        key=key,
+        project=project,
+        lane=lane_id,
+        subject=subject,
+        uses=uses,
+        args=json.loads(args),
+        fence=fence,
+        generation=generation,
+        attempts=attempts,
+        crashes=crashes,
+        budget=budget,
+        until_us=until,
+        charged_s=charge,
+        alone=alone,
+    )
 
 
 def _add_ready_only(conn: Connection, lane: int, group: int, use: str) -> None:
@@ -436,8 +469,14 @@ def finish(conn: Connection, lease: Lease, outcome: Outcome, ran_s: float) -> st
             row.update(due=at, attempts=lease.attempts + int(spend), error=error[:2000], error_class=error_class,
                        history=add_history(history, now, error_class, error))  # fmt: skip
         case GiveUp(error_class=error_class, error=error):
-            row.update(state="dead", attempts=lease.attempts + 1, error=error[:2000], error_class=error_class, finished=now,
-                       history=add_history(history, now, error_class, error))  # fmt: skip
+            row.update(
+                state="dead",
+                attempts=lease.attempts + 1,
+                error=error[:2000],
+                error_class=error_class,
+                finished=now,
+                history=add_history(history, now, error_class, error),
+            )
     conn.run(_FINISH, row)
     _leave(conn, lease.lane, lease.charged_s, ran_s)
     if row["state"] == "waiting":
@@ -477,7 +516,9 @@ def running_by_use(conn: Connection) -> dict[str, int]:
 
 # ---- by hand
 
-_LOAD = text("select id, state, lane_id, uses, history, charged_s, fence from jobs where id = :id and project_id = :project")
+_LOAD = text(
+    "select id, state, lane_id, uses, history, charged_s, fence from jobs where id = :id and project_id = :project"
+)
 _HAND_RETRY = text("""
 update jobs set state = 'waiting', due_at = :now, first_due_at = :now, budget = budget + 1, attempts = 0, crashes = 0,
   finished_at = null, generation = generation + 1, history = :history where id = :id""")
@@ -508,7 +549,9 @@ def retry_by_hand(conn: Connection, project: int, job: int) -> bool:
     return True
 
 
-def retry_dead(conn: Connection, project: int, kind: str | None, cause: str | None, after: int, limit: int) -> list[int]:
+def retry_dead(
+    conn: Connection, project: int, kind: str | None, cause: str | None, after: int, limit: int
+) -> list[int]:
     """One chunk of `retry all`: the ids retried, in order; an empty list is the end."""
     ids = [r[0] for r in conn.rows(
         _DEAD, {"project": project, "kind": kind, "cause": cause, "after": after, "limit": limit})]  # fmt: skip
@@ -527,7 +570,10 @@ def discard_by_hand(conn: Connection, project: int, job: int, why: str) -> bool:
         _add_ready(conn, lane, use, -1)
     if state == "leased":
         _leave(conn, lane, charged, charged)
-    conn.run(_HAND_DISCARD, {"id": job, "now": now, "why": why, "history": add_history(history, now, "by_hand", f"discarded: {why}")})
+    conn.run(
+        _HAND_DISCARD,
+        {"id": job, "now": now, "why": why, "history": add_history(history, now, "by_hand", f"discarded: {why}")},
+    )
     return True
 
 
@@ -539,7 +585,9 @@ def release_by_hand(conn: Connection, project: int, job: int) -> bool:
     _, _, lane, _, history, charged, _ = row
     now = conn.now()
     _leave(conn, lane, charged, charged)
-    conn.run(_HAND_RELEASE, {"id": job, "now": now, "history": add_history(history, now, "by_hand", "released by hand")})
+    conn.run(
+        _HAND_RELEASE, {"id": job, "now": now, "history": add_history(history, now, "by_hand", "released by hand")}
+    )
     conn.hint(now)
     return True
 

@@ -29,7 +29,8 @@ returning asked""")
 _EPOCH = text("select epoch from subjects where id = :subject")
 _COMMIT = text(
     "update replies set text = :text, tokens_in = :tokens_in, tokens_out = :tokens_out, usd = :usd, replied_at = :now"
-    + _WHERE + " and ask = :ask and text is null"
+    + _WHERE
+    + " and ask = :ask and text is null"
 )
 _TEXT = text("select text from replies" + _WHERE + " and ask = :ask")
 _JUDGE = text("update replies set rejected_because = :why" + _WHERE + " and ask = :ask")
@@ -46,8 +47,17 @@ def kept_replies(conn: Connection, address: Address) -> list[Kept]:
 
 def begin_ask(conn: Connection, address: Address, ask: int, request_hash: bytes, recipe: Recipe) -> None:
     _require_epoch(conn, address)
-    asked = conn.scalar(_BEGIN, _params(
-        address, subject=address.subject, ask=ask, hash=request_hash, recipe=json.dumps(dict(recipe.shown)), now=conn.now()))  # fmt: skip
+    asked = conn.scalar(
+        _BEGIN,
+        _params(
+            address,
+            subject=address.subject,
+            ask=ask,
+            hash=request_hash,
+            recipe=json.dumps(dict(recipe.shown)),
+            now=conn.now(),
+        ),
+    )
     if asked > 1:
         count(conn, "asked_again")
 
@@ -60,14 +70,26 @@ def subject_epoch(conn: Connection, subject: int) -> int:
 
 def _require_epoch(conn: Connection, address: Address) -> None:
     if subject_epoch(conn, address.subject) != address.epoch:
-        raise SubjectMoved("something of the subject was erased since the work was read; the job runs again on what remains")
+        raise SubjectMoved(
+            "something of the subject was erased since the work was read; the job runs again on what remains"
+        )
 
 
 def commit_reply(conn: Connection, address: Address, ask: int, reply: RawReply) -> str:
     """Checks the erasure epoch and no lease: whoever paid may keep what was paid for."""
     _require_epoch(conn, address)
-    conn.run(_COMMIT, _params(
-        address, ask=ask, text=reply.text, tokens_in=reply.tokens_in, tokens_out=reply.tokens_out, usd=reply.usd, now=conn.now()))  # fmt: skip
+    conn.run(
+        _COMMIT,
+        _params(
+            address,
+            ask=ask,
+            text=reply.text,
+            tokens_in=reply.tokens_in,
+            tokens_out=reply.tokens_out,
+            usd=reply.usd,
+            now=conn.now(),
+        ),
+    )
     found = conn.scalar(_TEXT, _params(address, ask=ask))
     if found is None:
         raise SubjectMoved("the question was erased while the model answered; the reply is not kept")
@@ -114,9 +136,15 @@ def require_budget(conn: Connection, project: int, base: Settings) -> None:
     tokens, usd = spent_since(conn, project, midnight)
     wait_s = (midnight + DAY_US - now) / 1e6
     if models.daily_tokens_max is not None and tokens >= models.daily_tokens_max:
-        raise OverBudget(f"models.daily_tokens_max: {tokens:,} of {models.daily_tokens_max:,} tokens are spent today", retry_after_s=wait_s)
+        raise OverBudget(
+            f"models.daily_tokens_max: {tokens:,} of {models.daily_tokens_max:,} tokens are spent today",
+            retry_after_s=wait_s,
+        )
     if models.daily_usd_max is not None and usd >= models.daily_usd_max:
-        raise OverBudget(f"models.daily_usd_max: {usd:.2f} of {models.daily_usd_max:.2f} dollars are spent today", retry_after_s=wait_s)
+        raise OverBudget(
+            f"models.daily_usd_max: {usd:.2f} of {models.daily_usd_max:.2f} dollars are spent today",
+            retry_after_s=wait_s,
+        )
 
 
 _USAGE = text("""

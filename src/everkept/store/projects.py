@@ -26,7 +26,9 @@ class ProjectRow:
 
 
 _FIND = text("select id, name, settings, secret, created_at from projects where workspace_id = 1 and name = :name")
-_LIST = text("select id, name, settings, secret, created_at from projects where workspace_id = 1 and erased_at is null order by name")
+_LIST = text(
+    "select id, name, settings, secret, created_at from projects where workspace_id = 1 and erased_at is null order by name"
+)
 _ADD = text("""
 insert into projects(workspace_id, name, settings, secret, created_at) values(1, :name, :settings, :secret, :now)
 on conflict do nothing""")
@@ -111,7 +113,9 @@ def project_counts(conn: Connection, project: int) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
-_KEY_ADD = text("insert into api_keys(project_id, name, token_hash, created_at) values(:project, :name, :hash, :now) returning id")
+_KEY_ADD = text(
+    "insert into api_keys(project_id, name, token_hash, created_at) values(:project, :name, :hash, :now) returning id"
+)
 _KEY_FIND = text("""
 select p.name from api_keys k join projects p on p.id = k.project_id where k.token_hash = :hash and k.revoked_at is null""")
 _KEY_LIST = text("""

@@ -69,7 +69,9 @@ def note_answer(conn: Connection, pool: str, permits_max: int) -> None:
     _set(conn, pool, circuit="closed", reason=None, not_before=None, failures=0, permits=permits)
 
 
-def note_failure(conn: Connection, pool: str, error_class: str, reason: str, *, probe_s: float, retry_after_s: float | None) -> bool:
+def note_failure(
+    conn: Connection, pool: str, error_class: str, reason: str, *, probe_s: float, retry_after_s: float | None
+) -> bool:
     """The provider failed; True where the failure is the provider's and says nothing about the job.
 
     One failure after an answer is the job's own. From the second in a row it is the provider's, and from the third the
@@ -85,16 +87,26 @@ def note_failure(conn: Connection, pool: str, error_class: str, reason: str, *, 
         permits = max(PERMITS_MIN, permits / 2)
     if opens_in_s(conn, pool) > 0:
         asked = conn.now() + _wait_us(retry_after_s or 0.0)
-        _set(conn, pool, circuit=circuit, reason=reason, not_before=max(not_before, asked), failures=failures, permits=permits)
+        _set(
+            conn,
+            pool,
+            circuit=circuit,
+            reason=reason,
+            not_before=max(not_before, asked),
+            failures=failures,
+            permits=permits,
+        )
         return True
     failures += 1
     opened = circuit != "closed" or limited or error_class == "provider_down" or failures >= FAILURES_TO_OPEN
     if not opened:
         _set(conn, pool, circuit="closed", reason=reason, not_before=None, failures=failures, permits=permits)
-        return failures > 1
+        return bool(failures > 1)
     growth = 2.0 ** min(failures - 1, 20)
     # A provider that asks to come back at once, and fails again, is asked less and less often too.
-    wait_s = min(PROBE_MAX_S, probe_s * growth) if retry_after_s is None else max(retry_after_s, min(PROBE_MAX_S, growth))
+    wait_s = (
+        min(PROBE_MAX_S, probe_s * growth) if retry_after_s is None else max(retry_after_s, min(PROBE_MAX_S, growth))
+    )
     _set(conn, pool, circuit="limited" if limited else "open", reason=reason, not_before=conn.now() + _wait_us(wait_s),
          failures=failures, permits=permits)  # fmt: skip
     return True

@@ -70,7 +70,12 @@ def plan_reprocess(conn: Connection, selection: Selection) -> Plan:
                 tokens += conn.scalar(_TOKENS, {"stream": w.stream, "start": w.start_seq, "end": w.end_seq})
         before = rows[-1].id
     tokens_in = 2 * tokens + questions * PROMPT_TOKENS
-    return Plan(windows=windows, questions=questions, tokens_in=tokens_in, tokens_out=questions // 2 * sum(REPLY_TOKENS.values()))
+    return Plan(
+        windows=windows,
+        questions=questions,
+        tokens_in=tokens_in,
+        tokens_out=questions // 2 * sum(REPLY_TOKENS.values()),
+    )
 
 
 def _to_be_asked(conn: Connection, s: Selection, w: WindowRow) -> int:
@@ -78,7 +83,8 @@ def _to_be_asked(conn: Connection, s: Selection, w: WindowRow) -> int:
     if s.fresh or s.model is None:
         return 2 * w.slices
     kept = sum(
-        conn.scalar(_KEPT, {"project": w.project, "work": f"window:{w.id}.{part}", "model": s.model}) for part in range(w.slices)
+        conn.scalar(_KEPT, {"project": w.project, "work": f"window:{w.id}.{part}", "model": s.model})
+        for part in range(w.slices)
     )
     return 2 * w.slices - int(kept)
 
@@ -103,7 +109,11 @@ def reprocess_chunk(conn: Connection, selection: Selection, before: int | None) 
             conn.run(_EVIDENCE, {"stream": w.stream, "start": w.start_seq, "end": w.end_seq})
             w = get_window(conn, w.id)
         for part in range(w.slices):
-            asks: dict[str, int] = dict(conn.rows(_ASKS, {"project": w.project, "work": f"window:{w.id}.{part}"})) if selection.fresh else {}
+            asks: dict[str, int] = (
+                dict(conn.rows(_ASKS, {"project": w.project, "work": f"window:{w.id}.{part}"}))
+                if selection.fresh
+                else {}
+            )
             for kind, step in ((SUMMARISE, "summary"), (EXTRACT, "facts")):
                 wishes = jobs_of(w, kinds=[kind], args={"fresh": asks.get(step, 0)})
                 schedule(conn, [wishes[part]])

@@ -36,7 +36,9 @@ def arm_chunk(conn: Connection, project: int, base: Settings, after: int) -> int
     rows = conn.rows(_PENDING, {"project": project, "after": after, "limit": CHUNK})
     for stream_id, _, _, _ in rows:
         wish = timer_wish(get_stream(conn, stream_id), base, conn.now())
-        schedule(conn, [] if wish is None else [replace(wish, debounce_max_us=None)])  # nothing was said: it only comes sooner
+        schedule(
+            conn, [] if wish is None else [replace(wish, debounce_max_us=None)]
+        )  # nothing was said: it only comes sooner
     return int(rows[-1][0]) if len(rows) == CHUNK else 0
 
 

@@ -17,7 +17,12 @@ WAL_TRUSTED = (3, 51, 3)
 """Before this version a WAL could be corrupted by a checkpoint racing a writer (design §4)."""
 OLDEST = (3, 42, 0)
 """FTS5's secure-delete appeared here; without it erased words stay in the file."""
-_FULL = {"database or disk is full", "disk I/O error", "attempt to write a readonly database", "unable to open database file"}
+_FULL = {
+    "database or disk is full",
+    "disk I/O error",
+    "attempt to write a readonly database",
+    "unable to open database file",
+}
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "fuse.sshfs", "ceph", "glusterfs", "lustre"}
 
 
@@ -72,7 +77,9 @@ def refuse_network(path: Path) -> None:
         if inside and len(mount) >= len(best):
             best, kind = mount, fstype
     if kind in _NETWORK:
-        raise StoreNotSupported(f"{path} lies on a network file system ({kind}); use a local disk, or PostgreSQL", path=place)
+        raise StoreNotSupported(
+            f"{path} lies on a network file system ({kind}); use a local disk, or PostgreSQL", path=place
+        )
 
 
 def open_file(driver: Driver, path: Path, *, read_only: bool = False, busy_s: float = 30.0) -> Any:
@@ -104,7 +111,9 @@ def translate(error: Exception) -> Exception:
     kind = type(error).__name__
     text = str(error)
     if kind == "OperationalError" and any(text.startswith(x) for x in _FULL):
-        ours: Exception = StoreFull(f"the database could not be written: {text}; free space or permissions, then try again")
+        ours: Exception = StoreFull(
+            f"the database could not be written: {text}; free space or permissions, then try again"
+        )
     elif kind in ("OperationalError", "DatabaseError"):
         ours = StoreUnavailable(f"the database is not available: {text}")
     else:

@@ -277,8 +277,7 @@ _FAILING = text(
 )
 _OVERDUE = {
     state: text(
-        _ITEM.format(since="j.due_at")
-        + f"j.state = '{state}' and j.due_at < :before order by j.due_at limit :limit"
+        _ITEM.format(since="j.due_at") + f"j.state = '{state}' and j.due_at < :before order by j.due_at limit :limit"
     )
     for state in ("waiting", "ready")
 }

@@ -44,7 +44,7 @@ class Store:
         self._readers: list[Connection] = []
         self._readers_lock = threading.Lock()
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="everkept-reader") if threads else None
-        self.on_due: Callable[[int], None] = lambda due_at_us: None
+        self.on_due: Callable[[int], None] = lambda _due_at_us: None
         """Called after a commit that scheduled work, with the earliest due time. Only shortens a poll."""
         self.writer = Writer(self._write_connection, self.faults, wal_bytes=self._wal_bytes)
         self._wal = Path(f"{path}-wal")
@@ -117,10 +117,12 @@ class Store:
             return self.read_now(function, *args, **kw)
         if self._closed:
             raise StoreUnavailable("the store is closed")
-        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: self.read_now(function, *args, **kw))
+        return await asyncio.get_running_loop().run_in_executor(
+            self._pool, lambda: self.read_now(function, *args, **kw)
+        )
 
     async def glance(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kw: P.kwargs) -> R:
-        """As `read`, for a row or two by their key: in the loop's own thread, which takes a tenth of a hop to another.
+        """As `read`, for a row or two by their key: in the loop's own thread, which saves the hop to another.
 
         Where a writer can hold readers up (no WAL) it makes the hop.
         """

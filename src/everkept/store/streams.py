@@ -100,7 +100,9 @@ select s.id, s.project_id, s.subject_id, u.name, s.lane_id, s.name, s.settings, 
 from streams s join subjects u on u.id = s.subject_id join projects p on p.id = s.project_id """
 _NOT_ERASED = " and s.erased_at is null and u.erased_at is null and p.erased_at is null"
 _BY_NAMES = text(
-    _COLUMNS + "where s.project_id = :project and s.kind = 'thread' and s.name in (select value from json_each(:names))" + _NOT_ERASED
+    _COLUMNS
+    + "where s.project_id = :project and s.kind = 'thread' and s.name in (select value from json_each(:names))"
+    + _NOT_ERASED
 )
 _BY_NAME = text(_COLUMNS + "where s.project_id = :project and s.kind = 'thread' and s.name = :name" + _NOT_ERASED)
 _BY_ID = text(_COLUMNS + "where s.id = :id")
@@ -151,7 +153,9 @@ def get_stream(conn: Connection, stream: int) -> StreamRow:
     return _stream(row)
 
 
-def list_threads(conn: Connection, project: int, subject: int | None, before: int | None, limit: int) -> list[StreamRow]:
+def list_threads(
+    conn: Connection, project: int, subject: int | None, before: int | None, limit: int
+) -> list[StreamRow]:
     """Newest first."""
     params = {"project": project, "subject": subject, "before": before, "limit": limit}
     return [_stream(r) for r in conn.rows(_LIST, params)]
@@ -182,8 +186,9 @@ def _require_subject(stream: StreamRow, subject: str | None) -> None:
     if subject is not None and subject != stream.subject_name:
         raise SubjectConflict(
             f"thread {stream.name!r} belongs to subject {stream.subject_name!r}, not {subject!r}; use another thread id",
-            thread=stream.name, subject=stream.subject_name,
-        )  # fmt: skip
+            thread=stream.name,
+            subject=stream.subject_name,
+        )
 
 
 _NAMES = text("select id, name from streams where id in (select value from json_each(:ids))")
@@ -213,7 +218,9 @@ def set_thread_settings(conn: Connection, project: int, name: str, settings: str
     conn.run(_SET_SETTINGS, {"id": stream.id, "settings": settings})
     stream.settings = settings
     wish = timer_wish(stream, base, stream.last_recorded_at or conn.now())
-    schedule(conn, [] if wish is None else [replace(wish, debounce_max_us=None)])  # nothing was said: it only comes sooner
+    schedule(
+        conn, [] if wish is None else [replace(wish, debounce_max_us=None)]
+    )  # nothing was said: it only comes sooner
     return stream
 
 
@@ -242,7 +249,9 @@ class _Known:
         for project, keys in by_project.items():
             if not keys:
                 continue
-            for key, stream, seq, payload, at, erased in conn.rows(_KEYS, {"project": project, "keys": json.dumps(keys)}):
+            for key, stream, seq, payload, at, erased in conn.rows(
+                _KEYS, {"project": project, "keys": json.dumps(keys)}
+            ):
                 self.seen[project, key] = (Appended(stream, seq, at, True), None if erased else payload)
 
     def replay(self, item: Append, index: int) -> Appended | None:
@@ -290,7 +299,10 @@ def append_events(conn: Connection, items: list[Append]) -> list[list[Appended] 
             stream.pending_tokens += message.tokens
             accepted = Appended(stream.id, stream.last_seq, now, False)
             if message.key_hash:
-                known.seen[item.project, message.key_hash] = (Appended(stream.id, stream.last_seq, now, True), message.payload_hash)
+                known.seen[item.project, message.key_hash] = (
+                    Appended(stream.id, stream.last_seq, now, True),
+                    message.payload_hash,
+                )
             events.append(_event_row(stream, message, now, settings))
             passages.append(_passage(stream, message))
             answer.append(accepted)
@@ -333,7 +345,9 @@ def _stream_for(conn: Connection, item: Append, streams: dict[tuple[int, str], S
     if stream is None:
         if item.subject is None:
             return get_thread(conn, item.project, item.thread)  # raises NotFound
-        stream = streams[item.project, item.thread] = create_thread(conn, item.project, item.thread, item.subject, "{}", item.base)
+        stream = streams[item.project, item.thread] = create_thread(
+            conn, item.project, item.thread, item.subject, "{}", item.base
+        )
     _require_subject(stream, item.subject)
     return stream
 
@@ -341,18 +355,35 @@ def _stream_for(conn: Connection, item: Append, streams: dict[tuple[int, str], S
 def _event_row(stream: StreamRow, message: NewMessage, now: int, settings: Settings) -> dict[str, Any]:
     evidence = EVIDENCE_NEVER if not message.evidence else EVIDENCE if settings.memory.enabled else EVIDENCE_WHILE_OFF
     return {
-        "stream": stream.id, "seq": stream.last_seq, "project": stream.project, "role": message.role, "name": message.name,
-        "content": message.content, "occurred_at": message.occurred_at_us, "zone_min": message.zone_min, "now": now,
-        "key_hash": message.key_hash, "payload_hash": message.payload_hash, "evidence": evidence, "metadata": message.metadata,
-        "tokens": message.tokens, "model": message.model,
-    }  # fmt: skip
+        "stream": stream.id,
+        "seq": stream.last_seq,
+        "project": stream.project,
+        "role": message.role,
+        "name": message.name,
+        "content": message.content,
+        "occurred_at": message.occurred_at_us,
+        "zone_min": message.zone_min,
+        "now": now,
+        "key_hash": message.key_hash,
+        "payload_hash": message.payload_hash,
+        "evidence": evidence,
+        "metadata": message.metadata,
+        "tokens": message.tokens,
+        "model": message.model,
+    }
 
 
 def _passage(stream: StreamRow, message: NewMessage) -> NewPassage:
     return NewPassage(
-        project=ProjectId(stream.project), subject=SubjectId(stream.subject), stream=StreamId(stream.id), seq=stream.last_seq,
-        kind="turn", speaker=message.name or message.role, occurred_at_us=message.occurred_at_us, analysed=message.analysed,
-    )  # fmt: skip
+        project=ProjectId(stream.project),
+        subject=SubjectId(stream.subject),
+        stream=StreamId(stream.id),
+        seq=stream.last_seq,
+        kind="turn",
+        speaker=message.name or message.role,
+        occurred_at_us=message.occurred_at_us,
+        analysed=message.analysed,
+    )
 
 
 def _write(
@@ -365,9 +396,14 @@ def _write(
 
 def _embed_wish(conn: Connection, project: int, now: int) -> Schedule:
     return Schedule(
-        kind=EMBED, key=str(project), project=project, lane=ensure_lane(conn, project, 0), due_at_us=now + EMBED_DELAY_US,
-        uses="embedder", serial_key=f"embed:{project}",
-    )  # fmt: skip
+        kind=EMBED,
+        key=str(project),
+        project=project,
+        lane=ensure_lane(conn, project, 0),
+        due_at_us=now + EMBED_DELAY_US,
+        uses="embedder",
+        serial_key=f"embed:{project}",
+    )
 
 
 def wake_embedder(conn: Connection, project: int) -> None:
@@ -400,9 +436,16 @@ def timer_wish(stream: StreamRow, base: Settings, now: int) -> Schedule | None:
 
 def timer(stream: StreamRow, due_at_us: int, debounce_max_us: int | None) -> Schedule:
     return Schedule(
-        kind=TIMER, key=str(stream.id), project=stream.project, lane=stream.lane, due_at_us=due_at_us,
-        args=json.dumps({"stream": stream.id}), debounce_max_us=debounce_max_us, rearm_dead=True, serial_key=f"stream:{stream.id}",
-    )  # fmt: skip
+        kind=TIMER,
+        key=str(stream.id),
+        project=stream.project,
+        lane=stream.lane,
+        due_at_us=due_at_us,
+        args=json.dumps({"stream": stream.id}),
+        debounce_max_us=debounce_max_us,
+        rearm_dead=True,
+        serial_key=f"stream:{stream.id}",
+    )
 
 
 _END = text("update streams set end_through = last_seq where id = :id")
@@ -413,7 +456,11 @@ def request_end(conn: Connection, project: int, name: str, base: Settings) -> tu
     stream = get_thread(conn, project, name)
     settings = effective(base, stream.project_settings, stream.settings)
     if stream.covered_seq >= stream.last_seq:
-        reason = "every message of the thread lies in an episode already" if stream.last_seq else "the thread has no messages"
+        reason = (
+            "every message of the thread lies in an episode already"
+            if stream.last_seq
+            else "the thread has no messages"
+        )
         return False, reason
     conn.run(_END, {"id": stream.id})
     schedule(conn, [timer(stream, conn.now(), None)])

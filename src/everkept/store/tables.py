@@ -54,22 +54,31 @@ def _project() -> Column[int]:
 _AUTO: dict[str, Any] = {"sqlite_autoincrement": True}
 
 workspaces = Table(
-    "workspaces", metadata, _id(), Column("name", Text, nullable=False, unique=True), _time("created_at", required=True), **_AUTO
+    "workspaces",
+    metadata,
+    _id(),
+    Column("name", Text, nullable=False, unique=True),
+    _time("created_at", required=True),
+    **_AUTO,
 )
 
 projects = Table(
-    "projects", metadata, _id(),
+    "projects",
+    metadata,
+    _id(),
     Column("workspace_id", _Id, ForeignKey("workspaces.id"), nullable=False),
     Column("name", Text, nullable=False),
     Column("settings", Text, nullable=False, server_default="{}"),
     Column("secret", LargeBinary, nullable=False),  # keys the hashes of idempotency keys
     Column("change_seq", BigInteger, nullable=False, server_default="0"),
-    Column("vectors_revision", BigInteger, nullable=False, server_default="0"),  # raised when vectors or visibility change
+    Column(
+        "vectors_revision", BigInteger, nullable=False, server_default="0"
+    ),  # raised when vectors or visibility change
     _time("created_at", required=True),
     _time("erased_at"),
     UniqueConstraint("workspace_id", "name"),
     **_AUTO,
-)  # fmt: skip
+)
 
 subjects = Table(
     "subjects", metadata, _id(), _project(),
@@ -83,7 +92,10 @@ subjects = Table(
 )  # fmt: skip
 
 streams = Table(
-    "streams", metadata, _id(), _project(),
+    "streams",
+    metadata,
+    _id(),
+    _project(),
     Column("subject_id", _Id, ForeignKey("subjects.id"), nullable=False),
     Column("lane_id", _Id, ForeignKey("lanes.id"), nullable=False),  # where its timer waits its turn
     Column("kind", Text, nullable=False),
@@ -93,7 +105,9 @@ streams = Table(
     _time("last_recorded_at"),
     Column("covered_seq", BigInteger, nullable=False, server_default="0"),
     Column("pending_tokens", BigInteger, nullable=False, server_default="0"),  # of events that no window covers yet
-    Column("end_through", BigInteger, nullable=False, server_default="0"),  # an explicit end asked for windows up to here
+    Column(
+        "end_through", BigInteger, nullable=False, server_default="0"
+    ),  # an explicit end asked for windows up to here
     _time("pulled_due_at"),  # a sibling's start pulled the timer to here; the next message clears it
     Column("summary", Text),
     Column("summary_through", BigInteger, nullable=False, server_default="0"),
@@ -102,9 +116,14 @@ streams = Table(
     CheckConstraint("covered_seq <= last_seq", name="covered"),
     UniqueConstraint("project_id", "kind", "name"),
     Index("ix_streams_subject", "subject_id"),
-    Index("ix_streams_uncaptured", "id", sqlite_where=text("covered_seq < last_seq"), postgresql_where=text("covered_seq < last_seq")),
+    Index(
+        "ix_streams_uncaptured",
+        "id",
+        sqlite_where=text("covered_seq < last_seq"),
+        postgresql_where=text("covered_seq < last_seq"),
+    ),
     **_AUTO,
-)  # fmt: skip
+)
 
 events = Table(
     "events", metadata,
@@ -254,12 +273,17 @@ entity_aliases = Table(
 )  # fmt: skip
 
 facts = Table(
-    "facts", metadata, _id(), _project(),
+    "facts",
+    metadata,
+    _id(),
+    _project(),
     Column("subject_id", _Id, ForeignKey("subjects.id"), nullable=False),
     Column("entity_id", _Id, ForeignKey("entities.id"), nullable=False),
     Column("object_entity_id", _Id, ForeignKey("entities.id")),  # where the object is an entity of its own
     Column("window_id", _Id),  # null where a hand wrote it
-    Column("draft_key", Text, nullable=False),  # window, slice, version and place, or the hand's key: an effect has one name
+    Column(
+        "draft_key", Text, nullable=False
+    ),  # window, slice, version and place, or the hand's key: an effect has one name
     Column("predicate", Text, nullable=False),
     Column("predicate_norm", Text, nullable=False),
     Column("object", Text, nullable=False),
@@ -296,11 +320,15 @@ facts = Table(
     Index("ix_facts_project", "project_id", "id"),
     Index("ix_facts_window", "window_id"),
     Index("ix_facts_slot", "entity_id", "predicate_norm"),
-    Index("ix_facts_object", "object_entity_id",
-          sqlite_where=text("object_entity_id is not null"), postgresql_where=text("object_entity_id is not null")),
+    Index(
+        "ix_facts_object",
+        "object_entity_id",
+        sqlite_where=text("object_entity_id is not null"),
+        postgresql_where=text("object_entity_id is not null"),
+    ),
     Index("ix_facts_live", "project_id", sqlite_where=text("live"), postgresql_where=text("live")),
     **_AUTO,
-)  # fmt: skip
+)
 
 fact_events = Table(
     "fact_events", metadata,
@@ -328,7 +356,10 @@ verdicts = Table(
 )  # fmt: skip
 
 erasures = Table(
-    "erasures", metadata, _id(), _project(),
+    "erasures",
+    metadata,
+    _id(),
+    _project(),
     Column("kind", Text, nullable=False),  # event, stream, subject, project
     Column("subject_id", _Id),
     Column("stream_id", _Id),
@@ -341,12 +372,17 @@ erasures = Table(
     Column("destroyed", Text, nullable=False, server_default="{}"),  # rows by kind
     Column("residue", Integer),  # what the probe found at the end
     _time("done_at"),
-    Index("ix_erasures_open", "project_id", sqlite_where=text("done_at is null"), postgresql_where=text("done_at is null")),
+    Index(
+        "ix_erasures_open", "project_id", sqlite_where=text("done_at is null"), postgresql_where=text("done_at is null")
+    ),
     **_AUTO,
-)  # fmt: skip
+)
 
 jobs = Table(
-    "jobs", metadata, _id(), _project(),
+    "jobs",
+    metadata,
+    _id(),
+    _project(),
     Column("kind", Text, nullable=False),
     Column("key", Text, nullable=False),
     Column("lane_id", _Id, ForeignKey("lanes.id"), nullable=False),
@@ -375,20 +411,47 @@ jobs = Table(
     CheckConstraint("state in ('waiting', 'ready', 'leased', 'done', 'dead', 'discarded')", name="state"),
     CheckConstraint("(state = 'leased') = (owner is not null and lease_until is not null)", name="lease"),
     Index("ix_jobs_due", "due_at", sqlite_where=text("state = 'waiting'"), postgresql_where=text("state = 'waiting'")),
-    Index("ix_jobs_ready", "lane_id", "uses", "due_at", sqlite_where=text("state = 'ready'"), postgresql_where=text("state = 'ready'")),
-    Index("ix_jobs_leased", "lease_until", sqlite_where=text("state = 'leased'"), postgresql_where=text("state = 'leased'")),
-    Index("uq_jobs_serial", "serial_key", unique=True,
-          sqlite_where=text("state = 'leased' and serial_key is not null"),
-          postgresql_where=text("state = 'leased' and serial_key is not null")),
-    Index("ix_jobs_finished", "finished_at", sqlite_where=text("state = 'done'"), postgresql_where=text("state = 'done'")),
+    Index(
+        "ix_jobs_ready",
+        "lane_id",
+        "uses",
+        "due_at",
+        sqlite_where=text("state = 'ready'"),
+        postgresql_where=text("state = 'ready'"),
+    ),
+    Index(
+        "ix_jobs_leased",
+        "lease_until",
+        sqlite_where=text("state = 'leased'"),
+        postgresql_where=text("state = 'leased'"),
+    ),
+    Index(
+        "uq_jobs_serial",
+        "serial_key",
+        unique=True,
+        sqlite_where=text("state = 'leased' and serial_key is not null"),
+        postgresql_where=text("state = 'leased' and serial_key is not null"),
+    ),
+    Index(
+        "ix_jobs_finished", "finished_at", sqlite_where=text("state = 'done'"), postgresql_where=text("state = 'done'")
+    ),
     Index("ix_jobs_dead", "finished_at", sqlite_where=text("state = 'dead'"), postgresql_where=text("state = 'dead'")),
     # What status counts; a timer is in neither, unless it failed, so that an append pays for a comparison only.
-    Index("ix_jobs_stages", "kind",
-          sqlite_where=text("state <> 'done' and kind in ('summarise_episode', 'extract_facts')"),
-          postgresql_where=text("state <> 'done' and kind in ('summarise_episode', 'extract_facts')")),
-    Index("ix_jobs_troubled", "finished_at", "kind", sqlite_where=text("history <> '[]'"), postgresql_where=text("history <> '[]'")),
+    Index(
+        "ix_jobs_stages",
+        "kind",
+        sqlite_where=text("state <> 'done' and kind in ('summarise_episode', 'extract_facts')"),
+        postgresql_where=text("state <> 'done' and kind in ('summarise_episode', 'extract_facts')"),
+    ),
+    Index(
+        "ix_jobs_troubled",
+        "finished_at",
+        "kind",
+        sqlite_where=text("history <> '[]'"),
+        postgresql_where=text("history <> '[]'"),
+    ),
     **_AUTO,
-)  # fmt: skip
+)
 
 # Whose turn it is, in two levels: project, then subject. `served` is virtual time: run seconds over weight.
 _READY = ("ready_local", "ready_model", "ready_embedder")
@@ -455,7 +518,10 @@ periodic = Table(
 )  # fmt: skip
 
 counters = Table(
-    "counters", metadata, Column("name", Text, primary_key=True), Column("value", Float, nullable=False, server_default="0")
+    "counters",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Float, nullable=False, server_default="0"),
 )
 
 replies = Table(

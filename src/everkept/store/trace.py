@@ -19,11 +19,24 @@ _SLICES = text("select slice, summary_at, facts_at, rejected from slices where w
 def trace_window(conn: Connection, window: int) -> list[dict[str, Any]]:
     """One entry for each paid question, then one for each slice with the drafts that were rejected."""
     steps: list[dict[str, Any]] = [
-        {"step": step, "work": work, "prompt": version, "model": model, "ask": ask, "sent": asked, "answered": at is not None,
-         "tokens_in": tokens_in, "tokens_out": tokens_out, "usd": usd, "rejected": rejected, "shown": json.loads(recipe)}
+        {
+            "step": step,
+            "work": work,
+            "prompt": version,
+            "model": model,
+            "ask": ask,
+            "sent": asked,
+            "answered": at is not None,
+            "tokens_in": tokens_in,
+            "tokens_out": tokens_out,
+            "usd": usd,
+            "rejected": rejected,
+            "shown": json.loads(recipe),
+        }
         for work, step, version, model, ask, asked, at, tokens_in, tokens_out, usd, rejected, recipe in conn.rows(
-            _REPLIES, {"window": window})
-    ]  # fmt: skip
+            _REPLIES, {"window": window}
+        )
+    ]
     if not steps:
         steps.append({"step": "rule", "model": "none (deterministic extraction)"})
     for part, summary_at, facts_at, rejected in conn.rows(_SLICES, {"window": window}):

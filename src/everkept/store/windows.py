@@ -34,7 +34,9 @@ insert into windows(project_id, subject_id, stream_id, start_seq, end_seq, prev_
 values(:project, :subject, :stream, :start, :end, :prev_end, :now, :because, :slices, :skipped)
 on conflict do nothing returning id""")
 _ADD_SLICE = text("insert into slices(window_id, slice) values(:window, :slice) on conflict do nothing")
-_ARCHIVE = text("update windows set archived = true where stream_id = :stream and end_seq < :start and archived = false")
+_ARCHIVE = text(
+    "update windows set archived = true where stream_id = :stream and end_seq < :start and archived = false"
+)
 _COVER = text("""
 update streams set covered_seq = :end, pending_tokens = pending_tokens - :tokens where id = :id and covered_seq < :end""")
 
@@ -42,7 +44,11 @@ update streams set covered_seq = :end, pending_tokens = pending_tokens - :tokens
 def rules_of(settings: Settings) -> WindowRules:
     w = settings.window
     return WindowRules(
-        enabled=settings.memory.enabled, idle_s=w.idle_s, wait_max_s=w.wait_max_s, events_max=w.events_max, tokens_max=w.tokens_max
+        enabled=settings.memory.enabled,
+        idle_s=w.idle_s,
+        wait_max_s=w.wait_max_s,
+        events_max=w.events_max,
+        tokens_max=w.tokens_max,
     )
 
 
@@ -109,7 +115,13 @@ def _what_next(conn: Connection, stream_id: int, rules: WindowRules) -> Outcome:
 
 
 def _open_one(
-    conn: Connection, stream: StreamRow, settings: Settings, start: int, end: int, events: Sequence[tuple[Any, ...]], order: Open
+    conn: Connection,
+    stream: StreamRow,
+    settings: Settings,
+    start: int,
+    end: int,
+    events: Sequence[tuple[Any, ...]],
+    order: Open,
 ) -> WindowRow:
     tokens = sum(e[1] for e in events)
     count = slices_of(tokens, settings.window.tokens_max) if start == end else 1
@@ -128,19 +140,27 @@ def _open_one(
     return get_window(conn, window)
 
 
-def jobs_of(window: WindowRow, *, kinds: Iterable[str] = (SUMMARISE, EXTRACT), args: dict[str, Any] | None = None) -> list[Schedule]:
+def jobs_of(
+    window: WindowRow, *, kinds: Iterable[str] = (SUMMARISE, EXTRACT), args: dict[str, Any] | None = None
+) -> list[Schedule]:
     """The jobs over one window, a summary and an extraction for each slice; none where it is skipped."""
     if window.skipped_because is not None:
         return []
     serial = {EXTRACT: f"facts:{window.project}:{window.subject}", SUMMARISE: None}
     return [
         Schedule(
-            kind=kind, key=f"{window.id}.{part}", project=window.project, lane=window.lane, due_at_us=window.opened_at,
-            uses="model", serial_key=serial[kind], args=json.dumps({"window": window.id, "slice": part, **(args or {})}),
+            kind=kind,
+            key=f"{window.id}.{part}",
+            project=window.project,
+            lane=window.lane,
+            due_at_us=window.opened_at,
+            uses="model",
+            serial_key=serial[kind],
+            args=json.dumps({"window": window.id, "slice": part, **(args or {})}),
         )
         for kind in kinds
         for part in range(window.slices)
-    ]  # fmt: skip
+    ]
 
 
 # ---- reading
@@ -187,10 +207,25 @@ _LIST = text(
 
 def _window(row: tuple[Any, ...]) -> WindowRow:
     return WindowRow(
-        id=row[0], project=row[1], subject=row[2], subject_name=row[3], stream=row[4], thread=row[5], lane=row[6],
-        start_seq=row[7], end_seq=row[8], opened_at=row[9], opened_because=row[10], slices=row[11], skipped_because=row[12],
-        archived=bool(row[13]), summary=row[14], learnings=row[15], summary_at=row[16], facts_at=row[17],
-    )  # fmt: skip
+        id=row[0],
+        project=row[1],
+        subject=row[2],
+        subject_name=row[3],
+        stream=row[4],
+        thread=row[5],
+        lane=row[6],
+        start_seq=row[7],
+        end_seq=row[8],
+        opened_at=row[9],
+        opened_because=row[10],
+        slices=row[11],
+        skipped_because=row[12],
+        archived=bool(row[13]),
+        summary=row[14],
+        learnings=row[15],
+        summary_at=row[16],
+        facts_at=row[17],
+    )
 
 
 def find_window(conn: Connection, window: int) -> WindowRow | None:
@@ -226,7 +261,6 @@ def list_windows(
         "limit": limit})]  # fmt: skip
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRow:
     """One stage of an episode, derived from its jobs and their effect."""
@@ -241,7 +275,14 @@ class StageRow:
 
 
 _WORST = ("dead", "failed", "processing", "pending", "completed")
-_AS_STAGE = {"waiting": "pending", "ready": "pending", "leased": "processing", "done": "completed", "dead": "dead", "discarded": "dead"}
+_AS_STAGE = {
+    "waiting": "pending",
+    "ready": "pending",
+    "leased": "processing",
+    "done": "completed",
+    "dead": "dead",
+    "discarded": "dead",
+}
 
 
 def stages_of(conn: Connection, windows: Sequence[WindowRow]) -> dict[int, dict[str, StageRow]]:
@@ -295,34 +336,55 @@ def _stage(skipped: str | None, completed_at: int | None, jobs: Sequence[tuple[A
 
 _SLICE_SUMMARY = text("""
 update slices set summary = :summary, learnings = :learnings, summary_at = :now where window_id = :window and slice = :slice""")
-_SLICES = text("select slice, summary, learnings, summary_at, facts_at from slices where window_id = :window order by slice")
+_SLICES = text(
+    "select slice, summary, learnings, summary_at, facts_at from slices where window_id = :window order by slice"
+)
 _SUMMARY = text("update windows set summary = :summary, learnings = :learnings, summary_at = :now where id = :window")
 
 
 def write_slice_summary(conn: Connection, window: WindowRow, part: int, summary: str, learnings: Sequence[str]) -> bool:
     """Keep one slice's summary; with the last one the window has its own. True when it has."""
     now = conn.now()
-    conn.run(_SLICE_SUMMARY, {
-        "window": window.id, "slice": part, "summary": summary, "learnings": json.dumps(list(learnings), ensure_ascii=False),
-        "now": now})  # fmt: skip
+    conn.run(
+        _SLICE_SUMMARY,
+        {
+            "window": window.id,
+            "slice": part,
+            "summary": summary,
+            "learnings": json.dumps(list(learnings), ensure_ascii=False),
+            "now": now,
+        },
+    )
     rows = conn.rows(_SLICES, {"window": window.id})
     if any(r[3] is None for r in rows):
         return False
     whole = "\n".join(r[1] for r in rows if r[1])
     learned = [x for r in rows for x in json.loads(r[2] or "[]")]
-    conn.run(_SUMMARY, {"window": window.id, "summary": whole, "learnings": json.dumps(learned, ensure_ascii=False), "now": now})
+    conn.run(
+        _SUMMARY,
+        {"window": window.id, "summary": whole, "learnings": json.dumps(learned, ensure_ascii=False), "now": now},
+    )
     return True
 
 
 def note_summarised(conn: Connection, window: WindowRow) -> None:
     """The last statement of a summary's commit: whoever follows the changes hears of it."""
-    record_changes(conn, window.project, [NewChange(
-        kind="episode.summarised", ref=row_id("epi", window.id), subject=window.subject, stream=window.stream)])  # fmt: skip
+    record_changes(
+        conn,
+        window.project,
+        [
+            NewChange(
+                kind="episode.summarised", ref=row_id("epi", window.id), subject=window.subject, stream=window.stream
+            )
+        ],
+    )
 
 
 _FOLDED = text("""
 select end_seq, summary, skipped_because from windows where stream_id = :stream and end_seq > :through order by end_seq limit 50""")
-_FOLD = text("update streams set summary = :summary, summary_through = :through where id = :id and summary_through = :was")
+_FOLD = text(
+    "update streams set summary = :summary, summary_through = :through where id = :id and summary_through = :was"
+)
 _FOLD_STATE = text("select summary, summary_through from streams where id = :id")
 
 

@@ -29,7 +29,7 @@ GROUP_MAX = 512
 YIELD_S = 0.002
 """How long the lock is left alone after a group when another process writes too (its heartbeat starves without)."""
 CHECKPOINT_ROWS = 4_000
-"""Rows written between two checkpoints: some 4 MB of WAL. (The file's size tells nothing: a WAL is used again in place.)"""
+"""Rows written between two checkpoints: some 4 MB of WAL. Its size tells nothing: a WAL is used again in place."""
 WAL_BYTES_MAX = 64 << 20
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -88,7 +88,9 @@ def _answer_here(calls: Sequence[Call]) -> None:
 class Writer:
     """Owns the write connection. `step()` works what waits; `start()` does so on a thread of its own."""
 
-    def __init__(self, connect: Callable[[], Connection], faults: Faults, *, wal_bytes: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self, connect: Callable[[], Connection], faults: Faults, *, wal_bytes: Callable[[], int] | None = None
+    ) -> None:
         self._connect = connect
         self._faults = faults
         self._wal_bytes = wal_bytes
@@ -117,9 +119,9 @@ class Writer:
         return future
 
     def ask(self, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-        """As `submit`, from a coroutine. What one turn of its loop asks is handed over together, so that it shares a group.
+        """As `submit`, from a coroutine. What one turn of its loop asks is handed over together, and shares a group.
 
-        One hand-over and one wake-up a group: one of each for every call took a fifth of the time of an append.
+        A hand-over and a wake-up of each call's own cost the loop more than the call itself.
         """
         if self._closed:
             raise StoreUnavailable("the store is closed")

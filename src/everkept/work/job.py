@@ -59,9 +59,17 @@ class JobContext:
     """A leased job's view of the world. Nothing it does counts until `finish` has committed."""
 
     def __init__(
-        self, store: Store, lease: Lease, settings: Settings, clock: Clock, faults: Faults, tools: Any, *, pool: str | None,
+        self,
+        store: Store,
+        lease: Lease,
+        settings: Settings,
+        clock: Clock,
+        faults: Faults,
+        tools: Any,
+        *,
+        pool: str | None,
         started_s: float,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.store = store
         self.lease = lease
         self.settings = settings

@@ -48,9 +48,18 @@ class Runner:
     """
 
     def __init__(
-        self, store: Store, kinds: Mapping[str, JobKind[Any]], settings: Settings, tools: Any, *, owner: str, clock: Clock,
-        faults: Faults, pools: Mapping[Uses, str | None], maintenance: Maintenance,
-    ) -> None:  # fmt: skip
+        self,
+        store: Store,
+        kinds: Mapping[str, JobKind[Any]],
+        settings: Settings,
+        tools: Any,
+        *,
+        owner: str,
+        clock: Clock,
+        faults: Faults,
+        pools: Mapping[Uses, str | None],
+        maintenance: Maintenance,
+    ) -> None:
         self.store = store
         self.owner = owner
         self.slots = settings.work.slots
@@ -96,7 +105,11 @@ class Runner:
         uses: dict[Uses, int] = {}
         for use in USES:
             pool = self._pools.get(use)
-            uses[use] = free if pool is None else permits_left(conn, pool, running.get(use, 0), self._settings.models.permits_max)
+            uses[use] = (
+                free
+                if pool is None
+                else permits_left(conn, pool, running.get(use, 0), self._settings.models.permits_max)
+            )
         probes = frozenset(u for u in USES if (pool := self._pools.get(u)) is not None and is_open(conn, pool))
         slots = max(self.slots, live_slots(conn, 3 * self._settings.work.heartbeat_s))
         request = ClaimRequest(
@@ -145,7 +158,9 @@ class Runner:
         if kind is not None:
             self._learn(lease.kind, self._clock.monotonic_s() - started)
 
-    async def _run(self, context: JobContext, kind: JobKind[Any] | None, trust: Trust, started: float) -> Outcome | Finished:
+    async def _run(
+        self, context: JobContext, kind: JobKind[Any] | None, trust: Trust, started: float
+    ) -> Outcome | Finished:
         lease = context.lease
         if kind is None:
             why = f"this worker does not know jobs of kind {lease.kind!r}; a newer one may have made it"
@@ -164,11 +179,17 @@ class Runner:
     def _book(self, conn: Connection, lease: Lease, outcome: Outcome, started: float) -> None:
         finish(conn, lease, outcome, self._clock.monotonic_s() - started)
 
-    async def _book_failure(self, context: JobContext, kind: JobKind[Any] | None, error: Exception, started: float) -> None:
+    async def _book_failure(
+        self, context: JobContext, kind: JobKind[Any] | None, error: Exception, started: float
+    ) -> None:
         lease = context.lease
         error_class = error.code if isinstance(error, EverkeptError) else "internal"
-        text = str(error) if isinstance(error, EverkeptError) else "".join(traceback.format_exception_only(error)).strip()
-        log.warning("job failed", job=lease.job, kind=lease.kind, key=lease.key, error_class=error_class, error=text[:300])
+        text = (
+            str(error) if isinstance(error, EverkeptError) else "".join(traceback.format_exception_only(error)).strip()
+        )
+        log.warning(
+            "job failed", job=lease.job, kind=lease.kind, key=lease.key, error_class=error_class, error=text[:300]
+        )
         try:
             await self.store.write(self._fail, context, kind, error, error_class, text, started)
         except LeaseLost:
@@ -177,9 +198,15 @@ class Runner:
             log.error("a failure could not be booked", job=lease.job, error=str(lost))
 
     def _fail(
-        self, conn: Connection, context: JobContext, kind: JobKind[Any] | None, error: Exception, error_class: str, text: str,
+        self,
+        conn: Connection,
+        context: JobContext,
+        kind: JobKind[Any] | None,
+        error: Exception,
+        error_class: str,
+        text: str,
         started: float,
-    ) -> None:  # fmt: skip
+    ) -> None:
         lease = context.lease
         blame = self._note_weather(conn, context, error, text)
         work = self._settings.work
@@ -188,9 +215,16 @@ class Runner:
         if blame:  # behind those whose turn at the provider has not come yet
             retry_after_s = opens_in_s(conn, self._pools[lease.uses] or "") + backoff.delay_s(0, jitter)
         outcome = after_failure(
-            self._policy(kind), backoff, error_class=error_class, error=text, attempts=lease.attempts, now_us=conn.now(),
-            jitter=jitter, retry_after_s=retry_after_s, blame_provider=blame,
-        )  # fmt: skip
+            self._policy(kind),
+            backoff,
+            error_class=error_class,
+            error=text,
+            attempts=lease.attempts,
+            now_us=conn.now(),
+            jitter=jitter,
+            retry_after_s=retry_after_s,
+            blame_provider=blame,
+        )
         finish(conn, lease, outcome, self._clock.monotonic_s() - started)
 
     def _note_weather(self, conn: Connection, context: JobContext, error: Exception, text: str) -> bool:
@@ -233,7 +267,9 @@ class Runner:
                 self._wake.clear()
                 await self._maintenance.step()
                 started = await self.step()
-            except EverkeptError as error:  # the store is full, read-only or locked: say so, and look again at the next tick
+            except (
+                EverkeptError
+            ) as error:  # the store is full, read-only or locked: say so, and look again at the next tick
                 log.error("the worker could not look for work", error=str(error))
                 self._next_due_us = None  # what is due already must not make it look again at once
             if not started or len(self._running) >= self.slots:

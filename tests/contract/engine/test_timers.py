@@ -200,7 +200,13 @@ def test_what_was_skipped_is_captured_later_by_reprocess(world: World) -> None:
     world.live(HOUR_S, every=60, maintain=False)
     world.set_thread("t", "{}")
     selection = Selection(
-        project=world.project.id, stream=None, subject=None, since=None, until=None, include_skipped=True, fresh=False,
+        project=world.project.id,
+        stream=None,
+        subject=None,
+        since=None,
+        until=None,
+        include_skipped=True,
+        fresh=False,
         model=None,
     )
     world.write(reprocess_chunk, selection, None)

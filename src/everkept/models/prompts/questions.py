@@ -57,8 +57,12 @@ def instruction(version: str) -> str:
 
 
 def build_facts_question(
-    turns: Sequence[Turn], known_facts: Sequence[KnownFact], known_entities: Sequence[str], *,
-    known_names: Mapping[str, str], timeout_s: float = STRUCTURED_TIMEOUT_S,
+    turns: Sequence[Turn],
+    known_facts: Sequence[KnownFact],
+    known_entities: Sequence[str],
+    *,
+    known_names: Mapping[str, str],
+    timeout_s: float = STRUCTURED_TIMEOUT_S,
 ) -> Question:
     """Which durable facts does this window (or slice of one) hold? At most `KNOWN_MAX` known facts are shown."""
     known: list[Mapping[str, object]] = [{"entities": list(known_entities)}] if known_entities else []

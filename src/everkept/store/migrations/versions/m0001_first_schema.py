@@ -391,6 +391,7 @@ def upgrade() -> None:
         sa.Column("valid_from", sa.BigInteger(), nullable=True),
         sa.Column("valid_until", sa.BigInteger(), nullable=True),
         sa.Column("said_at", sa.BigInteger(), nullable=False),
+        sa.Column("zone_min", sa.Integer(), nullable=True),
         sa.Column("said_stream", ID, nullable=True),
         sa.Column("said_seq", sa.BigInteger(), nullable=True),
         sa.Column("said_index", sa.Integer(), nullable=False),
