@@ -8,18 +8,21 @@ from __future__ import annotations
 import sys
 
 from alembic import command
-from sqlalchemy import create_engine
 
 from everkept.store.migrate import SCHEMA, alembic_config, revision
+from everkept.store.migrations.open_connection import engine_over
+from everkept.store.sqlite import choose_driver
 
 
 def begin(message: str) -> str:
     """Write the file; where it is."""
     config = alembic_config()
-    with create_engine("sqlite://").connect() as connection:
+    raw = choose_driver().module.connect(":memory:", isolation_level=None)
+    with engine_over(raw).connect() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
         made = command.revision(config, message, autogenerate=True, rev_id=revision(SCHEMA + 1))
+    raw.close()
     assert made is not None
     assert not isinstance(made, list)
     return str(made.path)

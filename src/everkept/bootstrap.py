@@ -96,9 +96,9 @@ async def open_application(
     faults: Faults | None = None,
     model: LanguageModel | None = None,
 ) -> Application:
-    """Open the store (made or upgraded as needed) and start a worker. Raises StoreNotSupported, StoreFull, ConfigInvalid.
+    """Open the store (made or upgraded as needed) and start a worker.
 
-    `model` takes the place of the one that the settings name.
+    Raises StoreNotSupported, StoreFull, ConfigInvalid. `model` takes the place of the one that the settings name.
     """
     make_home(settings)
     clock = clock or SystemClock()

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -41,6 +43,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.locomo is not None:
         os.environ[recall_sets.LOCOMO] = str(given.locomo)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers and stores go with it
     with temporary_home(Path.cwd()) as home:
         machine = describe_machine(home)
     print(", ".join(f"{name} {value}" for name, value in machine.items()))

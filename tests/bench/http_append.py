@@ -23,8 +23,8 @@ def measure(home: Path, *, quick: bool) -> Iterator[Figure]:
         ours = stack.enter_context(everkept(home / "http", worker=False))
         alone = stack.enter_context(bare_app(home / "bare.db", group=False))
         group = stack.enter_context(bare_app(home / "bare-group.db", group=True))
-        yield from _single(ours, alone, group, rounds, 60 if quick else 150)
-        yield from _batches(ours, alone, rounds, 2 if quick else 4)
+        yield from _single(ours, alone, group, rounds, 25 if quick else 50)
+        yield from _batches(ours, alone, rounds, 1 if quick else 2)
 
 
 def _single(ours: Served, alone: Served, group: Served, rounds: int, each: int) -> Iterator[Figure]:

@@ -18,7 +18,7 @@ class Service(Protocol):
     async def create_thread(self, thread: str | None, subject: str, settings: dict[str, Any] | None = None) -> v.Thread:
         """Create the thread, or return it if it exists with the same subject. Raises SubjectConflict otherwise.
 
-        `None` as the id makes a new one. Creating a thread pulls the armed timers of the subject's other threads forward.
+        `None` as the id makes a new one. Creating one pulls the armed timers of the subject's other threads forward.
         """
         ...
 
@@ -27,7 +27,7 @@ class Service(Protocol):
         self, *, subject: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> v.Page[v.Thread]: ...
     async def set_thread_settings(self, thread: str, settings: dict[str, Any]) -> v.Thread:
-        """Replace the thread's own settings (keys `memory.enabled`, `window.idle_s`, …); others come from the project."""
+        """Replace the thread's own settings (`memory.enabled`, `window.idle_s`, …); others come from the project."""
         ...
 
     async def append(
@@ -67,8 +67,8 @@ class Service(Protocol):
         explain: bool = False,
         held_back: bool = False,
     ) -> v.RecallAnswer:
-        """Search turns, facts and episodes of the scope. `as_of` asks about the world then, `known_at` what was believed
-        then. `limit` 1 to 100, `tokens` 1 to 100,000. An empty query is an error."""
+        """Search turns, facts and episodes of the scope. `as_of` asks about the world then, `known_at` what was
+        believed then. `limit` 1 to 100, `tokens` 1 to 100,000. An empty query is an error."""
         ...  # fmt: skip
 
     async def remember(
@@ -181,7 +181,7 @@ class Service(Protocol):
 
 
 class Application(Protocol):
-    """What a process holds: the store, the workers, and a service for each project. Made by `bootstrap.open_application`."""
+    """What a process holds: store, workers, and a service for each project. Made by `bootstrap.open_application`."""
 
     async def service(self, project: str = "default") -> Service:
         """The use cases in one project. Raises NotFound (with the known names) where there is no such project."""

@@ -42,7 +42,10 @@ class MessageIn(BaseModel):
 
 
 class Receipt(View):
-    """Where one message is. `state` is the furthest of accepted → searchable → embedded → remembered, or skipped/failed."""
+    """Where one message is.
+
+    `state` is the furthest of accepted → searchable → embedded → remembered, or skipped/failed.
+    """
 
     event_id: str
     thread: str

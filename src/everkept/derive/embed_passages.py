@@ -46,7 +46,7 @@ async def run(_args: Mapping[str, object], ctx: JobContext) -> Outcome | Finishe
     if tools.embedder is not None:
         made[tools.embedder.name] = await _neural(ctx, tools.embedder, project, pending, erasure)
     ids = [p.id for p in pending]
-    return await ctx.finish(_write, project, ids, made, tools.embedder_label, len(pending) == limit)
+    return await ctx.finish(_write, project, ids, made, tools.embedder_label, limit)
 
 
 def _read(conn: Connection, project: ProjectId, limit: int) -> tuple[list[Pending], int]:
@@ -95,7 +95,7 @@ async def _neural(
 
 
 async def _embed(embedder: Embedder, texts: Sequence[str], timeout_s: float) -> npt.NDArray[np.float32]:
-    """One call. No text is to blame for an answer that is no vectors: it is the provider's failure, and is waited out."""
+    """One call. No text is to blame for an answer that is no vectors: the provider failed, and that is waited out."""
     try:
         async with asyncio.timeout(timeout_s):
             return await embedder.embed_passages(texts)
@@ -115,12 +115,12 @@ def _write(
     ids: Sequence[int],
     made: Mapping[str, Sequence[NewVectors]],
     label: str,
-    more: bool,
+    limit: int,
 ) -> Outcome:
     for model, vectors in made.items():
         write_vectors(conn, project, model, vectors)
     mark_embedded(conn, project, ids, label)
-    return Snooze(conn.now(), "more passages to embed") if more else Done()
+    return Snooze(conn.now(), "more passages to embed") if len(ids) == limit else Done()
 
 
 KIND = JobKind(

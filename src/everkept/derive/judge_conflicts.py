@@ -42,8 +42,7 @@ async def run(args: JudgeConflicts, ctx: JobContext) -> Outcome | Finished:
     if not read.pairs:
         return Done()
     rulings = await _judge(args, read, ctx)
-    more = len(read.pairs) == PAIRS_MAX
-    return await ctx.finish(_write, ctx.lease.project, args.subject, read.revision, rulings, more)
+    return await ctx.finish(_write, ctx.lease.project, args.subject, read.revision, rulings)
 
 
 def _read(conn: Connection, project: int, subject: int) -> _Read:
@@ -86,10 +85,10 @@ def _write(
     subject: int,
     revision: int,
     rulings: Sequence[tuple[Pair, Verdict, str]],
-    more: bool,
 ) -> Outcome:
     write_verdicts(conn, project, subject, revision, rulings)
-    more = more or bool(open_conflicts(conn, subject, 1))  # a ruling can uncover another pair
+    # A ruling can uncover another pair.
+    more = len(rulings) == PAIRS_MAX or bool(open_conflicts(conn, subject, 1))
     return Snooze(conn.now(), "more contradictions to judge") if more else Done()
 
 

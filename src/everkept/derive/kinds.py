@@ -51,7 +51,7 @@ PRUNE_S = 3600.0
 
 
 def periodic_tasks(settings: Settings) -> list[PeriodicTask]:
-    """The backstops. Each looks past where its last chunk ended, so nothing that cannot be served hides what can (B07)."""
+    """The backstops. Each goes on from where its last chunk ended: what cannot be served hides nothing else (B07)."""
     work = settings.work
 
     def expire(conn: Connection, _after: int, limit: int) -> tuple[int, int]:

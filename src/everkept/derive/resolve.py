@@ -1,4 +1,4 @@
-"""What an embedder tells about names and statements: the same thing under two names, and statements about the same thing.
+"""What an embedder tells about names and statements: one thing under two names, and statements about the same thing.
 
 Both err on the side of keeping things apart. People and animals are never merged by likeness: two short names can lie
 near each other and mean two persons.

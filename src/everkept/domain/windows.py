@@ -67,7 +67,7 @@ def decide(pending: Pending, rules: WindowRules, now_us: int) -> Decision:
 
 
 def due_at_us(pending: Pending, rules: WindowRules) -> int | None:
-    """Idle time after the last message, at most the longest wait after the first, or sooner where a sibling pulled it."""
+    """Idle time after the last message, at most the longest wait after the first; sooner where a sibling pulled it."""
     if rules.idle_s is None:
         return None
     idle = int(rules.idle_s * 1e6)
@@ -76,7 +76,7 @@ def due_at_us(pending: Pending, rules: WindowRules) -> int | None:
 
 
 def cut(first_seq: int, tokens: Sequence[int], rules: WindowRules, *, partial: bool) -> list[tuple[int, int]]:
-    """Tile events `first_seq, first_seq + 1, …` (their token counts given) into [start, end] windows within both limits.
+    """Tile events `first_seq, first_seq + 1, …` (their token counts given) into [start, end] windows in both limits.
 
     An event over the token limit is a window of its own. The last window is left out unless it is full or `partial`.
     """

@@ -21,7 +21,7 @@ SECRET_CHARS_MIN = 8
 
 def model_error(error: Exception, *, secret: str | None = None) -> ModelError:
     """The error of this house for an error of the library; the secret is struck from its text."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(_words(error).split()) or type(error).__name__
     if secret and len(secret) >= SECRET_CHARS_MIN:
         text = text.replace(secret, "[key]")
     text = text[:MESSAGE_CHARS_MAX]
@@ -36,6 +36,17 @@ def model_error(error: Exception, *, secret: str | None = None) -> ModelError:
     if isinstance(error, lib.ModelRequestRejectedError | lib.UserError):
         return Permanent(text)
     return Transient(text if isinstance(error, lib.AgentRunError) else f"{type(error).__name__}: {text}")
+
+
+def _words(error: Exception) -> str:
+    """What the provider says, where it says it in words."""
+    if not isinstance(error, lib.ModelHTTPError) or not isinstance(error.body, dict):
+        return str(error)
+    inner = error.body.get("error", error.body)
+    message = inner.get("message") if isinstance(inner, dict) else inner
+    if not isinstance(message, str) or not message:
+        return str(error)
+    return f"the provider answered {error.status_code}: {message}"
 
 
 def _http_error(error: lib.ModelHTTPError, text: str) -> ModelError:

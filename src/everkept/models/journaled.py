@@ -42,8 +42,8 @@ class JournaledModel:
         `epoch` is the subject's, read together with what the question is made of.
         `budget` multiplies the asks allowed (a hand that retries allows more); `fresh` skips replies up to that ask;
         `heard` is called when the provider has answered, which a kept reply does not tell.
-        Raises InvalidOutput when the allowed asks are spent, InvalidOutput's transient sister (`Transient`) while one is
-        left, and the model's own errors.
+        Raises InvalidOutput when the allowed asks are spent, its transient sister (`Transient`) while one is left, and
+        the model's own errors.
         """
         address = Address(
             project=project,

@@ -1,4 +1,4 @@
-"""The reply journal: every reply is committed raw, under the address of its question, before anything is made of it (G8)."""
+"""The reply journal: every reply is committed raw, under its question's address, before anything is made of it (G8)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from everkept.ports.models import RawReply
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """What names a question. The text of the prompt is not part of it: known facts move, and a paid reply stays good."""
+    """What names a question. The prompt's text is not part of it: known facts move, and a paid reply stays good."""
 
     project: int
     subject: int
@@ -21,7 +21,7 @@ class Address:
     version: str
     model: str
     epoch: int = field(default=0, compare=False)
-    """The subject's erasure epoch when the work was read: after an erase the question is not asked, its reply not kept."""
+    """The subject's erasure epoch when the work was read: after an erase nothing is asked, and no reply kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Journal(Protocol):
         ...
 
     async def commit(self, address: Address, ask: int, reply: RawReply) -> str:
-        """Keep the reply. The first one committed wins, and its text is the answer. Raises SubjectMoved after an erase."""
+        """Keep the reply. The first committed wins, and its text is the answer. Raises SubjectMoved after an erase."""
         ...
 
     async def judge(self, address: Address, ask: int, rejected_because: str | None) -> None:

@@ -95,7 +95,10 @@ def _set_of(terms: str) -> frozenset[str]:
 
 NOT_HUMAN: Final = frozenset({"assistant", "system", "tool", "agent", "bot", "ai"})
 FIRST_PERSON: Final = frozenset(
-    "i me my mine myself ich mich mir mein meine meinem meinen meiner meines eu mim meu minha meus minhas yo mi mis je moi mon ma".split()
+    (
+        "i me my mine myself ich mich mir mein meine meinem meinen meiner meines "
+        "eu mim meu minha meus minhas yo mi mis je moi mon ma"
+    ).split()
 )
 
 
@@ -179,7 +182,7 @@ def features_of(question: Question, window: Window, frequencies: Frequencies) ->
 
 
 def _even(values: Array, turns: npt.NDArray[np.bool_]) -> Array:
-    """A habit of turns; what is no turn has none, and is neither favoured nor held back: it gets what turns have on average."""
+    """A habit of turns. What is no turn is neither favoured nor held back: it gets what turns have on average."""
     if turns.all() or not turns.any():
         return values * turns
     return np.where(turns, values, values[turns].mean()).astype(np.float32)

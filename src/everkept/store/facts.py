@@ -62,7 +62,8 @@ values(:project, :subject, :name, :norm, :type, :now) on conflict(subject_id, no
 returning id""")
 _TYPE = text("update entities set type = :type where id = :id and type = 'other' and :type <> 'other'")
 _ADD_ALIAS = text("""
-insert into entity_aliases(subject_id, norm, entity_id, name) values(:subject, :norm, :entity, :name) on conflict do nothing""")
+insert into entity_aliases(subject_id, norm, entity_id, name) values(:subject, :norm, :entity, :name)
+on conflict do nothing""")
 _KNOWN_ENTITIES = text("""
 select e.name, e.type, count(f.id) from entities e left join facts f on f.entity_id = e.id
 where e.subject_id = :subject group by e.id order by 3 desc, e.id limit :limit""")
@@ -112,12 +113,12 @@ def list_entities(
 _REVISION = text("select revision from subjects where id = :subject")
 _RAISE = text("update subjects set revision = revision + 1 where id = :subject")
 _ADD = text("""
-insert into facts(project_id, subject_id, entity_id, object_entity_id, window_id, draft_key, predicate, predicate_norm, object, object_norm, text,
-  quote, confidence, single_valued, closes, correction, replaces, valid_from, valid_until, said_at, zone_min, said_stream,
-  said_seq, said_index, recorded_at, closed_at, pinned)
-values(:project, :subject, :entity, :about, :window, :draft_key, :predicate, :predicate_norm, :object, :object_norm, :text,
-  :quote, :confidence, :single_valued, :closes, :correction, :replaces, :valid_from, :valid_until, :said_at, :zone_min,
-  :said_stream, :said_seq, :said_index, :now, :valid_until, :pinned)
+insert into facts(project_id, subject_id, entity_id, object_entity_id, window_id, draft_key, predicate, predicate_norm,
+  object, object_norm, text, quote, confidence, single_valued, closes, correction, replaces, valid_from, valid_until,
+  said_at, zone_min, said_stream, said_seq, said_index, recorded_at, closed_at, pinned)
+values(:project, :subject, :entity, :about, :window, :draft_key, :predicate, :predicate_norm,
+  :object, :object_norm, :text, :quote, :confidence, :single_valued, :closes, :correction, :replaces, :valid_from,
+  :valid_until, :said_at, :zone_min, :said_stream, :said_seq, :said_index, :now, :valid_until, :pinned)
 on conflict(subject_id, draft_key) do nothing returning id""")
 _EVIDENCE = text("insert into fact_events(fact_id, stream_id, seq) values(:fact, :stream, :seq) on conflict do nothing")
 _SLICE_DONE = text(
@@ -253,9 +254,9 @@ def find_hand_fact(conn: Connection, subject: int, key: str) -> int | None:
 # ---- settling
 
 _SLOT = text("""
-select f.id, f.said_at, f.said_stream, f.said_seq, f.said_index, e.norm, f.predicate_norm, f.object, f.confidence, f.valid_from,
-  f.valid_until, f.single_valued, f.closes, f.correction, f.replaces, f.pinned, f.retired_by_hand, f.retired_because,
-  f.closed_at, f.closed_by, f.retired_at, f.superseded_by, f.duplicate_of, f.live, f.unsettled
+select f.id, f.said_at, f.said_stream, f.said_seq, f.said_index, e.norm, f.predicate_norm, f.object, f.confidence,
+  f.valid_from, f.valid_until, f.single_valued, f.closes, f.correction, f.replaces, f.pinned, f.retired_by_hand,
+  f.retired_because, f.closed_at, f.closed_by, f.retired_at, f.superseded_by, f.duplicate_of, f.live, f.unsettled
 from facts f join entities e on e.id = f.entity_id where f.entity_id = :entity and f.predicate_norm = :predicate""")
 _VERDICTS = text("""
 select earlier_fact, later_fact, verdict from verdicts where subject_id = :subject""")
@@ -264,9 +265,9 @@ insert into verdicts(subject_id, earlier_fact, later_fact, opened_at) values(:su
 on conflict do nothing""")
 _SLOT_OF = text("select entity_id, predicate_norm from facts where id = :id")
 _STATE = text("""
-update facts set closed_at = :closed_at, closed_by = :closed_by, closed_known_at = :closed_known_at, retired_at = :retired_at,
-  retired_because = :retired_because, superseded_by = :superseded_by, duplicate_of = :duplicate_of, live = :live,
-  unsettled = :unsettled
+update facts set closed_at = :closed_at, closed_by = :closed_by, closed_known_at = :closed_known_at,
+  retired_at = :retired_at, retired_because = :retired_because, superseded_by = :superseded_by,
+  duplicate_of = :duplicate_of, live = :live, unsettled = :unsettled
 where id = :id""")
 
 
@@ -384,8 +385,9 @@ def write_verdicts(
 
 
 _TIMELINE = text("""
-select f.id, f.said_at, f.said_stream, f.said_seq, f.said_index, e.norm, f.predicate_norm, f.object, f.confidence, f.valid_from,
-  f.valid_until, f.single_valued, f.closes, f.correction, f.replaces, f.pinned, f.retired_by_hand, f.retired_because
+select f.id, f.said_at, f.said_stream, f.said_seq, f.said_index, e.norm, f.predicate_norm, f.object, f.confidence,
+  f.valid_from, f.valid_until, f.single_valued, f.closes, f.correction, f.replaces, f.pinned, f.retired_by_hand,
+  f.retired_because
 from facts f join entities e on e.id = f.entity_id where f.id in (select value from json_each(:ids))""")
 
 
@@ -448,9 +450,9 @@ class FactRow:
 
 
 _FACT_COLUMNS = """
-select f.id, f.subject_id, u.name, e.name, f.predicate, f.object, f.text, f.quote, f.confidence, f.valid_from, f.valid_until,
-  f.said_at, f.recorded_at, f.closed_at, f.closed_by, f.closed_known_at, f.retired_at, f.retired_because, f.superseded_by,
-  f.duplicate_of, f.live, f.unsettled, f.pinned, f.closes, f.window_id, f.zone_min
+select f.id, f.subject_id, u.name, e.name, f.predicate, f.object, f.text, f.quote, f.confidence, f.valid_from,
+  f.valid_until, f.said_at, f.recorded_at, f.closed_at, f.closed_by, f.closed_known_at, f.retired_at, f.retired_because,
+  f.superseded_by, f.duplicate_of, f.live, f.unsettled, f.pinned, f.closes, f.window_id, f.zone_min
 from facts f join subjects u on u.id = f.subject_id and u.erased_at is null join entities e on e.id = f.entity_id
 """
 _BY_IDS = text(
@@ -461,7 +463,8 @@ _LIST = text(
     " and (:before is null or f.id < :before) order by f.id desc limit :limit"
 )
 _EVENTS_OF = text("""
-select fact_id, stream_id, seq from fact_events where fact_id in (select value from json_each(:ids)) order by fact_id, stream_id, seq""")
+select fact_id, stream_id, seq from fact_events where fact_id in (select value from json_each(:ids))
+order by fact_id, stream_id, seq""")
 _LIVE = text(
     _FACT_COLUMNS
     + f"where f.subject_id = :subject and f.live and not f.closes and f.closed_at is null and {SHOWN_FACT}"

@@ -1,4 +1,4 @@
-"""The jobs table: schedule, promote, claim, renew, finish, expire. Lanes give the turn (G13), fences the right (G6, G7)."""
+"""The jobs table: schedule, promote, claim, renew, finish, expire. Lanes give turns (G13), fences rights (G6, G7)."""
 
 from __future__ import annotations
 
@@ -160,8 +160,8 @@ _EXPIRED = text("""
 select id, lane_id, uses, crashes, attempts, history, owner, charged_s from jobs
 where state = 'leased' and lease_until <= :now order by lease_until limit :limit""")
 _EXPIRE = text("""
-update jobs set state = :state, owner = null, lease_until = null, due_at = :now, error = :error, error_class = 'crashed',
-  history = :history, finished_at = :finished where id = :id""")
+update jobs set state = :state, owner = null, lease_until = null, due_at = :now, error = :error,
+  error_class = 'crashed', history = :history, finished_at = :finished where id = :id""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,8 @@ def _turn(use: str) -> tuple[Any, Any]:
     return (
         text(f"select id, served from lane_groups where ready_{use} > 0 order by served, id limit :k"),
         text(
-            f"select id, served, running from lanes where group_id = :group and ready_{use} > 0 order by served, id limit :k"
+            f"select id, served, running from lanes where group_id = :group and ready_{use} > 0"
+            " order by served, id limit :k"
         ),
     )
 
@@ -234,16 +235,19 @@ update jobs set state = 'leased', owner = :owner, lease_until = :until, fence = 
   leased_generation = generation, started_at = :now, charged_s = :charge
 where id = :id
 returning id, kind, key, project_id, lane_id, uses, args, fence, generation, attempts, crashes, budget""")
-# Whoever was held up (a circuit, a serial key, an estimate that was too high) has one turn at once and then stands with the
-# others: turns are never saved up, or a lane that wakes would wait until all of them were spent (G13).
+# Whoever was held up (a circuit, a serial key, an estimate that was too high) has one turn at once and then stands with
+# the others: turns are never saved up, or a lane that wakes would wait until all of them were spent (G13).
 _SERVE_LANE = text("""
 update lanes set running = running + 1, served = :s + (
-  select case when g.virtual > lanes.served then g.virtual else lanes.served end from lane_groups g where g.id = lanes.group_id)
+  select case when g.virtual > lanes.served then g.virtual else lanes.served end
+  from lane_groups g where g.id = lanes.group_id)
 where id = :id returning group_id, subject_id""")
 _SERVE_GROUP = text("""
-update lane_groups set running = running + 1, virtual = case when virtual < :lane_served then :lane_served else virtual end,
+update lane_groups set running = running + 1,
+  virtual = case when virtual < :lane_served then :lane_served else virtual end,
   served = :s / weight + (
-    select case when c.value > lane_groups.served then c.value else lane_groups.served end from counters c where c.name = 'virtual')
+    select case when c.value > lane_groups.served then c.value else lane_groups.served end
+    from counters c where c.name = 'virtual')
 where id = :id""")
 _SERVE_ALL = text("update counters set value = :served where name = 'virtual' and value < :served")
 _VIRTUAL = text("insert into counters(name, value) values('virtual', 0) on conflict do nothing")
@@ -294,7 +298,7 @@ def claim(conn: Connection, request: ClaimRequest) -> Claimed:
         alone = crashes > 0
         if alone and not (request.idle and not leases):
             return Claimed(leases, drain=True)
-        lease = _take(conn, request, job, lane, use, lane_served, group_served, alone)
+        lease = _take(conn, request, job, lane, use, lane_served, group_served, alone=alone)
         leases.append(lease)
         left[use] -= 1
         if alone:
@@ -305,7 +309,7 @@ def claim(conn: Connection, request: ClaimRequest) -> Claimed:
 def _next_probe(conn: Connection, uses: Sequence[Uses], cap: int) -> tuple[int, int, int, Uses, float, float] | None:
     """As `_next_in_turn`, but what has been due for longest, whatever its lane.
 
-    A failed probe goes to the end of this row, so that one bad question cannot take every probe and keep the circuit open.
+    A failed probe goes to the end of this row: one bad question cannot take every probe and keep the circuit open.
     """
     for use in uses:
         row = conn.first(_PROBE[use], {"now": conn.now(), "cap": cap})
@@ -354,6 +358,7 @@ def _take(
     use: Uses,
     lane_served: float,
     group_served: float,
+    *,
     alone: bool,
 ) -> Lease:
     now = conn.now()
@@ -396,7 +401,8 @@ def _add_ready_only(conn: Connection, lane: int, group: int, use: str) -> None:
 # ---- renew and finish
 
 _RENEW = text("""
-update jobs set lease_until = :until where owner = :owner and state = 'leased' and lease_until > :now returning id, fence""")
+update jobs set lease_until = :until where owner = :owner and state = 'leased' and lease_until > :now
+returning id, fence""")
 _SEEN = text("""
 insert into workers(id, slots, started_at, seen_at) values(:id, :slots, :now, :now)
 on conflict(id) do update set seen_at = excluded.seen_at, slots = excluded.slots""")
@@ -419,12 +425,13 @@ select generation, history from jobs
 where id = :id and fence = :fence and state = 'leased' and lease_until > :now""")
 _SUBJECT = text("select revision from subjects where id = :subject")
 _COUNT = text("""
-insert into counters(name, value) values(:name, :n) on conflict(name) do update set value = counters.value + excluded.value""")
+insert into counters(name, value) values(:name, :n)
+on conflict(name) do update set value = counters.value + excluded.value""")
 _FINISH = text("""
 update jobs set state = :state, owner = null, lease_until = null,
   crashes = case when :clean = 1 or crashes = 0 then 0 else crashes - 1 end,
-  attempts = :attempts, due_at = :due, first_due_at = :first_due, error = :error, error_class = :error_class, history = :history,
-  finished_at = :finished
+  attempts = :attempts, due_at = :due, first_due_at = :first_due, error = :error, error_class = :error_class,
+  history = :history, finished_at = :finished
 where id = :id""")
 _JOB_TIMES = text("select due_at, first_due_at from jobs where id = :id")
 
@@ -523,8 +530,8 @@ _HAND_RETRY = text("""
 update jobs set state = 'waiting', due_at = :now, first_due_at = :now, budget = budget + 1, attempts = 0, crashes = 0,
   finished_at = null, generation = generation + 1, history = :history where id = :id""")
 _HAND_DISCARD = text("""
-update jobs set state = 'discarded', owner = null, lease_until = null, error = :why, finished_at = :now, history = :history,
-  fence = fence + 1 where id = :id""")
+update jobs set state = 'discarded', owner = null, lease_until = null, error = :why, finished_at = :now,
+  history = :history, fence = fence + 1 where id = :id""")
 _HAND_RELEASE = text("""
 update jobs set state = 'waiting', owner = null, lease_until = null, due_at = :now, fence = fence + 1,
   crashes = case when crashes > 0 then crashes - 1 else 0 end, history = :history where id = :id""")
@@ -539,7 +546,7 @@ def find_job_state(conn: Connection, project: int, job: int) -> str | None:
 
 
 def retry_by_hand(conn: Connection, project: int, job: int) -> bool:
-    """A dead job gets a new budget, its history kept. Concurrent retries start one run: only the first finds it dead."""
+    """A dead job gets a new budget and keeps its history. Of concurrent retries only the first finds it dead."""
     row = conn.first(_LOAD, {"id": job, "project": project})
     if row is None or row[1] != "dead":
         return False

@@ -24,7 +24,8 @@ _KEPT = text("select ask, text, rejected_because from replies" + _WHERE + " and 
 _BEGIN = text("""
 insert into replies(project_id, subject_id, work, step, version, model, ask, request_hash, recipe, asked_at)
 values(:project, :subject, :work, :step, :version, :model, :ask, :hash, :recipe, :now)
-on conflict(project_id, work, step, version, model, ask) do update set asked = replies.asked + 1, asked_at = excluded.asked_at
+on conflict(project_id, work, step, version, model, ask) do update set
+  asked = replies.asked + 1, asked_at = excluded.asked_at
 returning asked""")
 _EPOCH = text("select epoch from subjects where id = :subject")
 _COMMIT = text(
@@ -148,7 +149,8 @@ def require_budget(conn: Connection, project: int, base: Settings) -> None:
 
 
 _USAGE = text("""
-select r.replied_at / 86400000000, p.name, r.step, r.model, count(*), sum(r.tokens_in), sum(r.tokens_out), sum(coalesce(r.usd, 0))
+select r.replied_at / 86400000000, p.name, r.step, r.model, count(*), sum(r.tokens_in), sum(r.tokens_out),
+  sum(coalesce(r.usd, 0))
 from replies r join projects p on p.id = r.project_id
 where r.project_id = :project and r.replied_at >= :since group by 1, 2, 3, 4 order by 1 desc, 3, 4""")
 _SPENT = text("""

@@ -11,7 +11,8 @@ from everkept.store.connection import Connection
 _ADD = text("""
 insert into periodic(name, every_us, next_due_at) values(:name, :every, :now)
 on conflict(name) do update set every_us = excluded.every_us,
-  next_due_at = case when periodic.next_due_at > :now + excluded.every_us then :now + excluded.every_us else periodic.next_due_at end""")
+  next_due_at = case when periodic.next_due_at > :now + excluded.every_us then :now + excluded.every_us
+    else periodic.next_due_at end""")
 _TAKE = text("""
 update periodic set last_start_at = :now, next_due_at = :now + every_us
 where name = :name and (next_due_at <= :now or next_due_at > :now + every_us) returning cursor""")
@@ -19,7 +20,8 @@ _END = text("""
 update periodic set last_success_at = case when :error is null then :now else last_success_at end, last_error = :error,
   rows_repaired = rows_repaired + :repaired, cursor = :cursor where name = :name""")
 _LIST = text("""
-select name, every_us, last_start_at, last_success_at, last_error, next_due_at, rows_repaired from periodic order by name""")
+select name, every_us, last_start_at, last_success_at, last_error, next_due_at, rows_repaired from periodic
+order by name""")
 _NEXT = text("select min(next_due_at) from periodic")
 
 

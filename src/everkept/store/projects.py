@@ -26,9 +26,9 @@ class ProjectRow:
 
 
 _FIND = text("select id, name, settings, secret, created_at from projects where workspace_id = 1 and name = :name")
-_LIST = text(
-    "select id, name, settings, secret, created_at from projects where workspace_id = 1 and erased_at is null order by name"
-)
+_LIST = text("""
+select id, name, settings, secret, created_at from projects where workspace_id = 1 and erased_at is null
+order by name""")
 _ADD = text("""
 insert into projects(workspace_id, name, settings, secret, created_at) values(1, :name, :settings, :secret, :now)
 on conflict do nothing""")
@@ -78,7 +78,8 @@ _SUBJECT = text("""
 select u.id from subjects u join projects p on p.id = u.project_id
 where u.project_id = :project and u.name = :name and u.erased_at is null and p.erased_at is null""")
 _SUBJECT_ADD = text("""
-insert into subjects(project_id, name, created_at) select id, :name, :now from projects where id = :project and erased_at is null
+insert into subjects(project_id, name, created_at)
+select id, :name, :now from projects where id = :project and erased_at is null
 on conflict do nothing""")
 _SUBJECT_NAMES = text("select id, name from subjects where id in (select value from json_each(:ids))")
 
@@ -103,7 +104,8 @@ def subject_names(conn: Connection, subjects: Sequence[int]) -> dict[int, str]:
 
 
 _COUNTS = text("""
-select (select coalesce(sum(last_seq), 0) from streams where project_id = :p), (select count(*) from facts where project_id = :p)""")
+select (select coalesce(sum(last_seq), 0) from streams where project_id = :p),
+  (select count(*) from facts where project_id = :p)""")
 
 
 def project_counts(conn: Connection, project: int) -> tuple[int, int]:
@@ -117,9 +119,11 @@ _KEY_ADD = text(
     "insert into api_keys(project_id, name, token_hash, created_at) values(:project, :name, :hash, :now) returning id"
 )
 _KEY_FIND = text("""
-select p.name from api_keys k join projects p on p.id = k.project_id where k.token_hash = :hash and k.revoked_at is null""")
+select p.name from api_keys k join projects p on p.id = k.project_id
+where k.token_hash = :hash and k.revoked_at is null""")
 _KEY_LIST = text("""
-select k.id, k.name, p.name, k.created_at, k.revoked_at from api_keys k left join projects p on p.id = k.project_id order by k.id""")
+select k.id, k.name, p.name, k.created_at, k.revoked_at from api_keys k left join projects p on p.id = k.project_id
+order by k.id""")
 _KEY_REVOKE = text("update api_keys set revoked_at = :now where id = :id and revoked_at is null")
 
 

@@ -23,8 +23,9 @@ PERMITS_MIN = 1.0
 _ADD = text("insert into providers(pool, permits) values(:pool, :permits) on conflict do nothing")
 _GET = text("select circuit, not_before, failures, permits from providers where pool = :pool")
 _SET = text("""
-update providers set circuit = :circuit, reason = :reason, since = case when circuit = :circuit then since else :now end,
-  not_before = :not_before, failures = :failures, permits = :permits where pool = :pool""")
+update providers set circuit = :circuit, reason = :reason,
+  since = case when circuit = :circuit then since else :now end, not_before = :not_before,
+  failures = :failures, permits = :permits where pool = :pool""")
 _FORGET = text("delete from providers where pool not in (select value from json_each(:pools)) returning circuit")
 _WAKE = text("""
 update jobs set due_at = :now where state = 'waiting' and due_at > :now
@@ -121,7 +122,7 @@ def _set(conn: Connection, pool: str, **values: Any) -> None:
 
 
 def forget_other_pools(conn: Connection, pools: Sequence[str]) -> None:
-    """Drop the weather of keys and addresses that are no longer used, and let the jobs that waited for them try at once.
+    """Drop the weather of keys and addresses that are no longer used; the jobs that waited for them try at once.
 
     A pool that another process still uses starts again with a closed circuit.
     """

@@ -1,9 +1,9 @@
 """Passages, their full-text rows and their vectors: what recall reads, and what is written beside every event.
 
 A full-text row holds analysed terms (domain/text.py) in the columns scope, speaker, own, said (the date) and before
-(the turn before in the same sitting). The turn after is only ranked by, never searched: writing it into a row that exists
-costs more than the append, and finds nothing more (R@10 82.9 against 83.1, within the error). Its scope column names project, subject, stream and kind as terms,
-so that a search never leaves its scope before the limit is applied.
+(the turn before in the same sitting). The turn after is only ranked by, never searched: writing it into a row that
+exists costs more than the append, and finds nothing more (R@10 82.9 against 83.1, within the error). Its scope column
+names project, subject, stream and kind as terms, so that a search never leaves its scope before the limit is applied.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ _IN_COLUMNS: Final = (("{speaker own said}", 1.0), ("before", 0.5))
 def find_postings(
     conn: Connection, scope: Scope | None, term: str, kinds: Sequence[str], *, also_any: Sequence[str] = ()
 ) -> list[tuple[float, str]]:
-    """(weight, passage ids joined by commas) of a term: at full weight in the turn itself, at half where the one before it holds it.
+    """(weight, passage ids joined by commas) of a term: the turn itself holds it, or, at half weight, the one before.
 
     `also_any` keeps only passages that hold one of those terms as well. Without a scope the caller must look at what
     it finds through `load_hits`, as it must for whether it is hidden.

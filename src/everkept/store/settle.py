@@ -18,7 +18,8 @@ select s.id, s.settings, p.settings, s.last_seq - s.covered_seq from streams s j
 where s.project_id = :project and s.covered_seq < s.last_seq and s.id > :after order by s.id limit :limit""")
 _END = text("update streams set end_through = last_seq where id = :id")
 _JOBS = text("""
-select count(*) from jobs where project_id = :project and state in ('waiting', 'ready', 'leased') and kind <> 'open_window'""")
+select count(*) from jobs where project_id = :project and state in ('waiting', 'ready', 'leased')
+  and kind <> 'open_window'""")
 
 
 def end_chunk(conn: Connection, project: int, base: Settings, after: int) -> int:
@@ -32,7 +33,7 @@ def end_chunk(conn: Connection, project: int, base: Settings, after: int) -> int
 
 
 def arm_chunk(conn: Connection, project: int, base: Settings, after: int) -> int:
-    """Arm the timers that the project's settings now call for, of some streams; where to go on, 0 = that was the last."""
+    """Arm the timers that the project's settings now call for, of some streams; where to go on, 0 = these were all."""
     rows = conn.rows(_PENDING, {"project": project, "after": after, "limit": CHUNK})
     for stream_id, _, _, _ in rows:
         wish = timer_wish(get_stream(conn, stream_id), base, conn.now())

@@ -95,8 +95,8 @@ class StreamRow:
 
 
 _COLUMNS = """
-select s.id, s.project_id, s.subject_id, u.name, s.lane_id, s.name, s.settings, p.settings, s.last_seq, s.last_recorded_at,
-  s.covered_seq, s.pending_tokens, s.end_through, s.pulled_due_at, s.summary, s.created_at
+select s.id, s.project_id, s.subject_id, u.name, s.lane_id, s.name, s.settings, p.settings, s.last_seq,
+  s.last_recorded_at, s.covered_seq, s.pending_tokens, s.end_through, s.pulled_due_at, s.summary, s.created_at
 from streams s join subjects u on u.id = s.subject_id join projects p on p.id = s.project_id """
 _NOT_ERASED = " and s.erased_at is null and u.erased_at is null and p.erased_at is null"
 _BY_NAMES = text(
@@ -185,7 +185,8 @@ def create_thread(conn: Connection, project: int, name: str, subject: str, setti
 def _require_subject(stream: StreamRow, subject: str | None) -> None:
     if subject is not None and subject != stream.subject_name:
         raise SubjectConflict(
-            f"thread {stream.name!r} belongs to subject {stream.subject_name!r}, not {subject!r}; use another thread id",
+            f"thread {stream.name!r} belongs to subject {stream.subject_name!r}, not {subject!r};"
+            " use another thread id",
             thread=stream.name,
             subject=stream.subject_name,
         )
@@ -230,12 +231,13 @@ _KEYS = text("""
 select key_hash, stream_id, seq, payload_hash, recorded_at, erased_at from events
 where project_id = :project and key_hash in (select value from json_each(:keys))""")
 _ADD_EVENT = text("""
-insert into events(stream_id, seq, project_id, role, name, content, occurred_at, zone_min, recorded_at, key_hash, payload_hash,
-  evidence, metadata, tokens, model)
+insert into events(stream_id, seq, project_id, role, name, content, occurred_at, zone_min, recorded_at, key_hash,
+  payload_hash, evidence, metadata, tokens, model)
 values(:stream, :seq, :project, :role, :name, :content, :occurred_at, :zone_min, :now, :key_hash, :payload_hash,
   :evidence, :metadata, :tokens, :model)""")
 _MOVE = text("""
-update streams set last_seq = :last_seq, last_recorded_at = :now, pending_tokens = :tokens, pulled_due_at = null where id = :id""")
+update streams set last_seq = :last_seq, last_recorded_at = :now, pending_tokens = :tokens,
+  pulled_due_at = null where id = :id""")
 
 
 class _Known:
@@ -473,14 +475,17 @@ def request_end(conn: Connection, project: int, name: str, base: Settings) -> tu
 # ---- reading
 
 _EVENTS = text("""
-select stream_id, seq, role, name, content, occurred_at, zone_min, recorded_at, evidence, metadata, tokens, model, erased_at
+select stream_id, seq, role, name, content, occurred_at, zone_min, recorded_at, evidence, metadata, tokens, model,
+  erased_at
 from events where stream_id = :stream and seq >= :first and seq <= :last order by seq limit :limit""")
 _EVENTS_AT = text("""
-select stream_id, seq, role, name, content, occurred_at, zone_min, recorded_at, evidence, metadata, tokens, model, erased_at
+select stream_id, seq, role, name, content, occurred_at, zone_min, recorded_at, evidence, metadata, tokens, model,
+  erased_at
 from events where project_id = :project and (stream_id, seq) in (
   select value->>0, value->>1 from json_each(:places)) order by stream_id, seq""")
 _LAST_EVENTS = text("""
-select stream_id, seq, role, name, content, occurred_at, zone_min, recorded_at, evidence, metadata, tokens, model, erased_at
+select stream_id, seq, role, name, content, occurred_at, zone_min, recorded_at, evidence, metadata, tokens, model,
+  erased_at
 from events where stream_id = :stream and erased_at is null order by seq desc limit :limit""")
 
 
@@ -525,12 +530,13 @@ def events_at(conn: Connection, project: int, places: Sequence[tuple[int, int]])
 
 _UNEMBEDDED = text("""
 select distinct p.project_id from passages p where p.embedded is null and p.hidden = false and p.project_id > :after
-  and not exists (select 1 from jobs j where j.kind = 'embed_passages' and j.key = cast(p.project_id as text) and j.state <> 'done')
+  and not exists (select 1 from jobs j where j.kind = 'embed_passages' and j.key = cast(p.project_id as text)
+    and j.state <> 'done')
 order by p.project_id limit :limit""")
 
 
 def sweep_unembedded(conn: Connection, after: int, limit: int) -> tuple[int, int]:
-    """Wake the embedder of projects whose passages wait for vectors; (projects repaired, where to go on: 0 = the end)."""
+    """Wake the embedder of projects whose passages lack vectors; (projects repaired, where to go on, 0 = the end)."""
     rows = [r[0] for r in conn.rows(_UNEMBEDDED, {"after": after, "limit": limit})]
     for project in rows:
         wake_embedder(conn, project)

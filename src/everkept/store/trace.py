@@ -10,7 +10,8 @@ from sqlalchemy import text
 from everkept.store.connection import Connection
 
 _REPLIES = text("""
-select r.work, r.step, r.version, r.model, r.ask, r.asked, r.replied_at, r.tokens_in, r.tokens_out, r.usd, r.rejected_because, r.recipe
+select r.work, r.step, r.version, r.model, r.ask, r.asked, r.replied_at, r.tokens_in, r.tokens_out, r.usd,
+  r.rejected_because, r.recipe
 from replies r where r.project_id = (select project_id from windows where id = :window) and r.work in (
   select 'window:' || window_id || '.' || slice from slices where window_id = :window) order by r.id""")
 _SLICES = text("select slice, summary_at, facts_at, rejected from slices where window_id = :window order by slice")

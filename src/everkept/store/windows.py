@@ -38,7 +38,8 @@ _ARCHIVE = text(
     "update windows set archived = true where stream_id = :stream and end_seq < :start and archived = false"
 )
 _COVER = text("""
-update streams set covered_seq = :end, pending_tokens = pending_tokens - :tokens where id = :id and covered_seq < :end""")
+update streams set covered_seq = :end, pending_tokens = pending_tokens - :tokens
+where id = :id and covered_seq < :end""")
 
 
 def rules_of(settings: Settings) -> WindowRules:
@@ -335,7 +336,8 @@ def _stage(skipped: str | None, completed_at: int | None, jobs: Sequence[tuple[A
 # ---- the summary's effect
 
 _SLICE_SUMMARY = text("""
-update slices set summary = :summary, learnings = :learnings, summary_at = :now where window_id = :window and slice = :slice""")
+update slices set summary = :summary, learnings = :learnings, summary_at = :now
+where window_id = :window and slice = :slice""")
 _SLICES = text(
     "select slice, summary, learnings, summary_at, facts_at from slices where window_id = :window order by slice"
 )
@@ -381,7 +383,8 @@ def note_summarised(conn: Connection, window: WindowRow) -> None:
 
 
 _FOLDED = text("""
-select end_seq, summary, skipped_because from windows where stream_id = :stream and end_seq > :through order by end_seq limit 50""")
+select end_seq, summary, skipped_because from windows where stream_id = :stream and end_seq > :through
+order by end_seq limit 50""")
 _FOLD = text(
     "update streams set summary = :summary, summary_through = :through where id = :id and summary_through = :was"
 )
@@ -414,8 +417,9 @@ def fold_wish(window: WindowRow, now: int) -> Schedule:
 # ---- sweeps: the backstop of each hand-over (design §4)
 
 _NO_JOB = """
-select w.id from windows w where w.{column} is null and w.skipped_because is null and w.id > :after and w.opened_at < :before
-  and exists (select 1 from slices p where p.window_id = w.id and p.{column} is null and not exists (
+select w.id from windows w where w.{column} is null and w.skipped_because is null and w.id > :after
+  and w.opened_at < :before and exists (select 1 from slices p where p.window_id = w.id and p.{column} is null
+  and not exists (
     select 1 from jobs j where j.kind = '{kind}' and j.key = w.id || '.' || p.slice and j.state <> 'done'))
 order by w.id limit :limit"""
 _NO_SUMMARY_JOB = text(_NO_JOB.format(column="summary_at", kind=SUMMARISE))

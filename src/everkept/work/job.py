@@ -82,7 +82,7 @@ class JobContext:
         """Whether the provider answered a question of this run."""
 
     def heard(self) -> None:
-        """The provider answered: with this run's booking its circuit closes. A run on kept replies says nothing about it."""
+        """The provider answered: with this run's booking its circuit closes. One on kept replies tells nothing of it."""
         self.answered = True
 
     async def read(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kw: P.kwargs) -> R:
@@ -91,7 +91,7 @@ class JobContext:
     async def finish(self, effect: Callable[..., object], *args: object) -> Finished:
         """Commit the effect with the job's completion, under the lease's fence (G6).
 
-        Where `effect` returns an Outcome, that is the job's. Raises LeaseLost or SubjectMoved; then nothing was written.
+        Where `effect` returns an Outcome, that is the job's. Raises LeaseLost or SubjectMoved; nothing is written then.
         """
         self._faults.reach("runner.before_finish")
         await self.store.write(self._commit, effect, args)

@@ -1,4 +1,4 @@
-"""The runner: claims what is next in turn, runs it, and books what came of it. One per process, any number on a store."""
+"""The runner: claims what is next in turn, runs it, books what came of it. One per process, any number on a store."""
 
 from __future__ import annotations
 
@@ -325,7 +325,7 @@ class Runner:
             self._loop.call_soon_threadsafe(what, *args)
 
     def stop(self, drain_s: float) -> None:
-        """From any thread: claim nothing more, give running jobs `drain_s` to end, hand the rest back, and return from `run`."""
+        """From any thread: claim nothing more, give running jobs `drain_s` to end, hand back the rest, leave `run`."""
         self._drain_s = drain_s
         self._stopping = True
         if self._loop is not None and self._wake is not None and not self._loop.is_closed():

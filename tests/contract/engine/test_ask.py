@@ -38,7 +38,7 @@ def kept(store: Store) -> list[str]:
 
 
 def test_what_one_turn_of_the_loop_asks_keeps_its_order_and_gets_its_own_answers(shop: Store) -> None:
-    async def ask() -> tuple[str | BaseException, None | BaseException, str | BaseException]:
+    async def ask() -> tuple[str | BaseException, BaseException | None, str | BaseException]:
         return await asyncio.gather(
             shop.write(keep, "a"), shop.write(fail), shop.write(keep, "c"), return_exceptions=True
         )

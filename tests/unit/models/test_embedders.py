@@ -10,7 +10,6 @@ import pytest
 from everkept.errors import (
     ConfigInvalid,
     EverkeptError,
-    ExtraMissing,
     InvalidOutput,
     Permanent,
     ProviderDown,
