@@ -105,6 +105,8 @@ async def open_application(
     faults = faults or NoFaults()
     store = Store(database_path(settings), clock=clock, faults=faults)
     language = model or from_env(settings.model, os.environ)
+    if language is not None:
+        settings = dataclasses.replace(settings, model=language.name)  # also where a key alone chose it
     tools = Tools(
         model=None
         if language is None

@@ -2,7 +2,7 @@
 
     python -m tests.bench [--quick] [--only NAME]... [--json FILE] [--locomo FILE]
 
-What each figure is and how to read it: docs/bench.md. About four minutes on two cores; --quick takes about one.
+What each figure is and how to read it: docs/bench.md. Four to six minutes on two cores; --quick takes one to two.
 """
 
 from __future__ import annotations

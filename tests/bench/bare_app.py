@@ -128,6 +128,7 @@ def main() -> None:
         timeout_keep_alive=30,
     )
     listener = config.bind_socket()
+    listener.listen(config.backlog)  # before it says so; the server would only do it later
     sys.stderr.write(f"bare app listens on http://127.0.0.1:{listener.getsockname()[1]}\n")
     sys.stderr.flush()
     uvicorn.Server(config).run(sockets=[listener])

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,8 +22,6 @@ class Served:
 
     port: int
     pid: int
-    start_s: float
-    """From its start to the line that says so."""
 
     def resident_mb(self) -> float:
         """Anonymous memory of the process: file mappings (libraries, the database) are the system's to give back."""
@@ -32,11 +29,6 @@ class Served:
             if line.startswith("RssAnon:"):
                 return int(line.split()[1]) / 1024
         raise RuntimeError(f"no RssAnon of process {self.pid}")
-
-    def cpu_s(self) -> float:
-        """Processor time of all its threads so far, user and system."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -73,11 +65,10 @@ def bare_app(file: Path, *, group: bool) -> Iterator[Served]:
 def _served(arguments: Sequence[str], environment: Mapping[str, str]) -> Iterator[Served]:
     keep = {k: v for k, v in os.environ.items() if not k.startswith("EVERKEPT_") and not k.endswith("_API_KEY")}
     keep.pop("PYTHONDONTWRITEBYTECODE", None)  # else its start would compile all it imports
-    start = time.perf_counter()
     process = subprocess.Popen(arguments, cwd=ROOT, env={**keep, **environment}, stderr=subprocess.PIPE, text=True)
     try:
         port = _port(process)
-        yield Served(port=port, pid=process.pid, start_s=time.perf_counter() - start)
+        yield Served(port=port, pid=process.pid)
     finally:
         process.terminate()
         try:

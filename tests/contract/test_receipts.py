@@ -11,6 +11,7 @@ from tests.stubs.worked_store import WorkedStore
 
 from everkept.errors import NotFound
 from everkept.store.connection import Connection
+from everkept.store.providers import note_failure, permits_left
 from everkept.store.receipts import ReceiptRow, receipts_of
 
 
@@ -220,3 +221,18 @@ def _statements(worked: WorkedStore, places: list[tuple[int, int]]) -> int:
 
 def _why(found: ReceiptRow) -> tuple[str, str | None]:
     return found.state, found.reason
+
+
+def test_a_receipt_names_the_provider_that_may_not_be_asked(worked: WorkedStore) -> None:
+    (event,) = worked.say("chat-1", "I live in Porto")
+    worked.end("chat-1")
+    until = worked.store.clock.now_us() + 90_000_000
+
+    def close_off(conn: Connection) -> None:
+        permits_left(conn, "openai:1", 0, 8)
+        note_failure(conn, "openai:1", "provider_down", "the provider answered 401", probe_s=90, retry_after_s=None)
+
+    worked.store.write_now(close_off)
+    found = receipt(worked, event)
+    assert "summary: waits for the provider: the provider answered 401" in (found.reason or "")
+    assert found.next_try_at == until

@@ -29,7 +29,7 @@ class Erasing(Cases):
         project: str | None = None,
         dry_run: bool = False,
     ) -> v.ErasePlan:
-        """From the return on nothing of it is found; `residue` is None while the worker is still destroying the rest."""
+        """From the return on nothing of it is found; `residue` is None while the worker still destroys the rest."""
         wanted = {"event": event, "thread": thread, "subject": subject, "project": project}
         given = [(word, name) for word, name in wanted.items() if name is not None]
         if len(given) != 1:

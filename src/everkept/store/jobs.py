@@ -1,4 +1,4 @@
-"""The jobs table: schedule, promote, claim, renew, finish, expire. Lanes give turns (G13), fences rights (G6, G7)."""
+"""Jobs: schedule, promote, claim, renew, finish, expire. Lanes give the turn (G13), fences the right (G6, G7)."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import text
@@ -293,13 +293,24 @@ def stages_of(conn: Connection, windows: Sequence[WindowRow]) -> dict[int, dict[
     by_window: dict[tuple[int, str], list[tuple[Any, ...]]] = {}
     for row in _with_keys(conn, keys):
         by_window.setdefault((owners[row[0]], row[1]), []).append(row[2:])
+    held = conn.first(_HELD)
     found = {}
     for w in windows:
-        found[w.id] = {
-            "summary": _stage(w.skipped_because, w.summary_at, by_window.get((w.id, SUMMARISE), [])),
-            "facts": _stage(w.skipped_because, w.facts_at, by_window.get((w.id, EXTRACT), [])),
-        }
+        summary = _stage(w.skipped_because, w.summary_at, by_window.get((w.id, SUMMARISE), []))
+        facts = _stage(w.skipped_because, w.facts_at, by_window.get((w.id, EXTRACT), []))
+        found[w.id] = {"summary": _held(summary, held), "facts": _held(facts, held)}
     return found
+
+
+_HELD = text("""
+select reason, not_before from providers where circuit <> 'closed' and not_before is not null order by not_before limit 1""")
+
+
+def _held(stage: StageRow, held: tuple[Any, ...] | None) -> StageRow:
+    """A stage that only waits, while the provider may not be asked: why, and when it is asked again."""
+    if held is None or stage.state != "pending" or stage.job is None:
+        return stage
+    return replace(stage, reason=f"waits for the provider: {held[0]}", next_try_at=max(held[1], stage.next_try_at or 0))
 
 
 _KEYED = text("""

@@ -82,7 +82,7 @@ class JobContext:
         """Whether the provider answered a question of this run."""
 
     def heard(self) -> None:
-        """The provider answered: with this run's booking its circuit closes. One on kept replies tells nothing of it."""
+        """The provider answered: with this run's booking its circuit closes. A run on kept replies tells nothing."""
         self.answered = True
 
     async def read(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kw: P.kwargs) -> R:

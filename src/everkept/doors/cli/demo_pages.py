@@ -103,7 +103,7 @@ def _about_model(model: str) -> str:
             "That stays on this machine: no model was asked here. With EVERKEPT_MODEL=openai:… (or anthropic:…, "
             "google:…, ollama:…) and its key, a model reads the conversation and finds more."
         )
-    return f"Here the model {model} read the conversation; without EVERKEPT_MODEL nothing leaves this machine."
+    return f"Here the model {model} read the conversation; with EVERKEPT_MODEL=none nothing leaves this machine."
 
 
 def _facts(facts: list[v.Fact]) -> Iterator[RenderableType]:
