@@ -7,7 +7,10 @@ import dataclasses
 import os
 import secrets
 import socket
+import sys
 from pathlib import Path
+
+import structlog
 
 from everkept.api.base import Parts
 from everkept.api.local import LocalService
@@ -26,14 +29,15 @@ from everkept.ports.faults import Faults, NoFaults
 from everkept.ports.models import LanguageModel
 from everkept.recall.rank import Weights
 from everkept.recall.search import Searcher
+from everkept.store.connection import Connection
+from everkept.store.jobs import count
 from everkept.store.journal import StoreJournal
-from everkept.store.projects import ensure_project, find_key, find_project, list_projects
+from everkept.store.projects import DEFAULT_PROJECT, ensure_project, find_key, find_project, list_projects
 from everkept.store.store import Store
 from everkept.work.maintenance import Maintenance
 from everkept.work.runner import Runner
 from everkept.work.worker import Worker
 
-DEFAULT_PROJECT = "default"
 NO_MODEL = "none (deterministic extraction)"
 
 
@@ -59,9 +63,6 @@ class Application:
         return LocalService(self.parts, row)
 
     async def authenticate(self, token: str) -> str | None:
-        admin = self.settings.secrets.admin_key
-        if admin is not None and secrets.compare_digest(admin.encode(), token.encode()):
-            return DEFAULT_PROJECT
         return await self.parts.store.glance(find_key, token_hash(token))
 
     async def ready(self) -> dict[str, str]:
@@ -73,6 +74,8 @@ class Application:
             await self.parts.store.write(_probe)
         except EverkeptError as error:
             faults["store"] = str(error)
+        if self.worker is not None and not self.worker.alive:
+            faults["worker"] = "the worker of this process has ended; start the process again"
         return faults
 
     async def close(self, *, drain_s: float = 5.0) -> None:
@@ -84,8 +87,9 @@ class Application:
         await asyncio.to_thread(self.parts.store.close)
 
 
-def _probe(conn: object) -> None:
-    """A write transaction that changes nothing: the writer, its lock and the disk answer."""
+def _probe(conn: Connection) -> None:
+    """A row that is really written: the writer, its lock and the disk answer."""
+    count(conn, "probes")
 
 
 async def open_application(
@@ -101,6 +105,8 @@ async def open_application(
     Raises StoreNotSupported, StoreFull, ConfigInvalid. `model` takes the place of the one that the settings name.
     """
     make_home(settings)
+    if not structlog.is_configured():  # a library's log belongs on stderr: stdout is the caller's
+        structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     clock = clock or SystemClock()
     faults = faults or NoFaults()
     store = Store(database_path(settings), clock=clock, faults=faults)
@@ -115,7 +121,8 @@ async def open_application(
         embedder=embedder_from_setting(settings.embedder, os.environ),
     )
     await asyncio.to_thread(store.open)
-    await store.write(ensure_project, DEFAULT_PROJECT, secrets.token_bytes(32))
+    if await store.read(find_project, DEFAULT_PROJECT) is None:  # a full disk must not keep anybody from reading
+        await store.write(ensure_project, DEFAULT_PROJECT, secrets.token_bytes(32))
     weights = Weights(**{f.name: getattr(settings.recall, f"weight_{f.name}") for f in dataclasses.fields(Weights)})
     searcher = Searcher(
         tools.words, weights, lexical=settings.recall.candidates_lexical, dense=settings.recall.candidates_dense

@@ -174,7 +174,8 @@ def test_projects_are_apart_and_keys_are_confined(client: httpx2.Client) -> None
     assert client.get("/v1/threads/t", headers={"X-Everkept-Project": "apart"}).status_code == 200
     assert "walrus" not in client.post("/v1/recall", json={"query": "a secret"}).text
     assert client.get("/v1/threads?project=default", headers=key).status_code == 403
-    keys = client.get("/v1/keys", headers=key).json()["items"]
+    assert client.get("/v1/keys", headers=key).status_code == 403
+    keys = client.get("/v1/keys").json()["items"]
     assert [each["name"] for each in keys] == ["laptop"]
     assert client.delete(f"/v1/keys/{keys[0]['id']}").status_code == 204
     assert client.get("/v1/threads/t", headers=key).status_code == 401

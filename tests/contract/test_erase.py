@@ -505,6 +505,8 @@ def test_embeddings_of_erased_texts_are_forgotten_and_others_kept(world: World) 
     vector = np.zeros(4, np.float32).tobytes()
     for model in ("e5", "minilm"):
         world.store.write_now(keep_embeddings, world.project, model, 4, dict.fromkeys(hashes.values(), vector), 0)
+    no_embedder_runs = text("update jobs set state = 'discarded' where kind = 'embed_passages'")
+    world.store.write_now(lambda conn: conn.run(no_embedder_runs))  # it would forget what is not its own
     world.erased(EventTarget(stream=world.stream("chat"), seq=1))
     left = {r[0] for r in world.rows("select text_hash from embeddings")}
     assert left == {hashes[t] for t, gone in texts.items() if not gone}

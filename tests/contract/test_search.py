@@ -300,6 +300,63 @@ def test_hidden_passage_is_never_shown(conn: Connection) -> None:
     assert 1 not in found(conn, "dog", searcher)
 
 
+def test_warm_cache_follows_what_is_appended(conn: Connection) -> None:
+    searcher = Searcher(None)
+    store.index_passages(conn, [turn("my dog", seq=1)])
+    assert found(conn, "dog barks", searcher) == [1]
+    store.index_passages(conn, [turn("it barks", seq=2), turn("a dog", stream=2)])
+    assert set(found(conn, "dog barks", searcher)) == {1, 2, 3}
+
+
+def test_warm_cache_keeps_projects_and_subjects_apart(conn: Connection) -> None:
+    searcher = Searcher(None)
+    scopes = [Scope(project=HERE, subject=SubjectId(n)) for n in (1, 2)] + [Scope(project=ELSEWHERE)]
+    for seq in (1, 2):  # the second time everything is remembered from the first
+        store.index_passages(
+            conn,
+            [
+                turn("my dog", stream=1, subject=1, seq=seq),
+                turn("my dog", stream=2, subject=2, seq=seq),
+                turn("my dog", stream=3, subject=3, project=2, seq=seq),
+            ],
+        )
+        for place, scope in enumerate(scopes, 1):
+            mine = {place, place + 3} if seq == 2 else {place}
+            assert set(found(conn, "dog", searcher, scope)) == mine
+    assert found(conn, "dog", searcher, Scope(project=ELSEWHERE, subject=SubjectId(1))) == []
+
+
+def test_warm_cache_never_shows_what_was_taken_away(conn: Connection) -> None:
+    searcher = Searcher(None)
+    store.index_passages(conn, [turn("my dog", seq=n) for n in range(1, 5)])
+    assert len(found(conn, "dog", searcher)) == 4
+    # Behind the cache's back, as it looks to one that has not seen the project's revision move yet.
+    conn.raw.execute("update passages set hidden = true where id = 2")
+    assert set(found(conn, "dog", searcher)) == {1, 3, 4}
+    assert len(found(conn, "dog", searcher, depth=3)) == 3
+    conn.raw.execute("insert into erasures(id, project_id, kind, subject_id, asked_at) values(1, 1, 'subject', 1, 0)")
+    assert found(conn, "dog", searcher) == []
+
+
+def test_words_of_an_erased_turn_find_nobody(conn: Connection) -> None:
+    searcher = Searcher(None)
+    store.index_passages(conn, [turn("xylophone", seq=1), turn("yes", seq=2), turn("a xylophone", stream=2)])
+    assert set(found(conn, "xylophone", searcher)) == {1, 2, 3}
+    store.delete_passages(conn, HERE, [1])
+    assert found(conn, "xylophone", searcher) == [3]
+
+
+def test_known_at_shows_only_what_was_recorded_until_then(conn: Connection) -> None:
+    store.index_passages(conn, [turn("old dog", seq=1), turn("new dog", seq=2)])
+    assert found(conn, "dog", recorded_until_us=START_US) == []  # no event is recorded for either
+
+
+def test_depth_limits_to_the_best(conn: Connection) -> None:
+    store.index_passages(conn, [turn("dog", stream=1), turn("dog cat", stream=2), turn("dog x y z", stream=3)])
+    everything = found(conn, "dog cat")
+    assert found(conn, "dog cat", depth=2) == everything[:2]
+
+
 def test_delete_leaves_no_word_behind(conn: Connection, tmp_path: Path) -> None:
     store.index_passages(
         conn, [turn("before", seq=1), turn("xylophone secret", seq=2), turn("after", seq=3), turn("later", seq=4)]

@@ -193,10 +193,10 @@ class FakeService:
         self, text: str, *, subject: str, predicate: str | None = None, object: str | None = None,
         entity: str | None = None, valid_from: datetime | None = None, valid_until: datetime | None = None,
         confidence: float = 1.0, pinned: bool = False, key: str | None = None,
-    ) -> v.Fact:  # fmt: skip
+    ) -> v.Remembered:  # fmt: skip
         self._called("remember", text=text, subject=subject, key=key)
         if key is not None and ("", key) in self.keys:
-            return self.facts[self.keys["", key][1]]
+            return v.Remembered(**dict(self.facts[self.keys["", key][1]]), replayed=True)
         name = row_id("fct", len(self.facts) + 1)
         self.facts[name] = v.Fact(
             id=name, subject=subject, entity=entity or subject, predicate=predicate or "says", object=object or text,
@@ -206,7 +206,7 @@ class FakeService:
         )  # fmt: skip
         if key is not None:
             self.keys["", key] = (text, name)
-        return self.facts[name]
+        return v.Remembered(**dict(self.facts[name]))
 
     async def get_fact(self, fact_id: str) -> v.Fact:
         self._called("get_fact", fact_id=fact_id)
@@ -307,10 +307,11 @@ class FakeService:
 
     # ---- operate
 
-    async def status(self) -> v.Status:
-        self._called("status")
+    async def status(self, *, project_only: bool = False) -> v.Status:
+        self._called("status", project_only=project_only)
         return v.Status(
-            version="0", store={"path": ":memory:"}, messages=sum(map(len, self.messages.values())),
+            version="0", store={"path": ":memory:", "slow_ms": {"claim": 30}},
+            messages=sum(map(len, self.messages.values())),
             episodes=len(self.episodes), facts=len(self.facts), backlog_due=1, backlog_armed=2, oldest_due_s=None,
             stages={"completed/dead": 3, "completed/completed": 4}, stuck=[], given_up=[],
             timings=[v.StageTiming(stage="facts", completed=1, p50_s=0.5, p95_s=None)], workers=[], periodic=[],

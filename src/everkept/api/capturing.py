@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from everkept.api import views as v
@@ -29,6 +31,8 @@ from everkept.store.streams import (
     set_thread_settings,
     timer_due,
 )
+
+LARGE_CHARS = 50_000
 
 
 class Capturing(Cases):
@@ -74,13 +78,17 @@ class Capturing(Cases):
             check_name(subject, "subject")
         if key is not None:
             check_key(key)
-        ready = check_messages(
+        check = partial(
+            check_messages,
             [_given(m) for m in messages],
             thread=thread,
             key=key,
             secret=self._project.secret,
             now_us=self._parts.clock.now_us(),
         )
+        # Analysing a megabyte takes a second; what is small is not worth the way to another thread.
+        large = sum(len(m.content) for m in messages) > LARGE_CHARS
+        ready = await asyncio.to_thread(check) if large else check()
         append = Append(project=self._project_id, thread=thread, subject=subject, messages=ready, base=self._settings)
         answer: list[Appended] = await self._store.write_item(append_events, append)
         return v.AppendResult(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 
 from everkept.api import views as v
 from everkept.api.base import Cases
@@ -11,9 +12,9 @@ from everkept.domain.ids import parse_event_id
 from everkept.errors import InvalidInput, NotFound
 from everkept.store.connection import Connection
 from everkept.store.erase import erase, find_erasure
-from everkept.store.projects import find_subject
+from everkept.store.projects import DEFAULT_PROJECT, ensure_project, find_subject
 from everkept.store.residue import plan_erase
-from everkept.store.streams import get_thread
+from everkept.store.streams import events_at, get_thread
 
 WAIT_S = 10.0
 POLL_S = 0.05
@@ -43,19 +44,25 @@ class Erasing(Cases):
             rows = await self._store.read(plan_erase, self._project_id, target)
             return v.ErasePlan(scope=scope, rows=dict(rows), residue=None, dry_run=True)
         erasure = await self._store.write(erase, self._project_id, target)
+        if word == "project" and name == DEFAULT_PROJECT:
+            await self._store.write(ensure_project, DEFAULT_PROJECT, secrets.token_bytes(32))
         until = self._parts.clock.monotonic_s() + WAIT_S
         while True:
             now = await self._store.read(find_erasure, erasure.id)
             assert now is not None
             if now.done_at is not None or self._parts.clock.monotonic_s() >= until:
                 residue = now.residue if now.done_at is not None else None
-                return v.ErasePlan(scope=scope, rows=dict(now.destroyed), residue=residue, dry_run=False)
+                return v.ErasePlan(
+                    scope=scope, rows=dict(now.destroyed), residue=residue, dry_run=False, unclean=now.unclean
+                )
             await asyncio.sleep(POLL_S)
 
     def _target(self, conn: Connection, word: str, name: str) -> Target:
         match word:
             case "event":
                 stream, seq = parse_event_id(name)
+                if not events_at(conn, self._project_id, [(stream, seq)]):
+                    raise NotFound(f"there is no event {name}", id=name)
                 return EventTarget(stream=stream, seq=seq)
             case "thread":
                 return StreamTarget(stream=get_thread(conn, self._project_id, name).id)

@@ -11,8 +11,8 @@ from typing import Any
 import everkept
 from everkept.api import views as v
 from everkept.api.base import Cases
-from everkept.api.present import bounded, job_view, moment, page, read_cursor, when
-from everkept.api.status import status_view
+from everkept.api.present import ROW_MAX, bounded, job_view, moment, page, read_cursor, when
+from everkept.api.status import confined, status_view
 from everkept.capture.messages import check_name
 from everkept.config import validate_overrides
 from everkept.domain.ids import parse_row_id, row_id
@@ -27,6 +27,7 @@ from everkept.store.projects import (
     add_key,
     ensure_project,
     find_project,
+    is_erased,
     list_keys,
     list_projects,
     project_counts,
@@ -41,9 +42,10 @@ RETRY_CHUNK = 100
 
 
 class Operating(Cases):
-    async def status(self) -> v.Status:
-        row = await self._store.read(read_status, None, self._settings)
-        return status_view(row, self._store, self._parts, everkept.__version__)
+    async def status(self, *, project_only: bool = False) -> v.Status:
+        row = await self._store.read(read_status, self._project_id if project_only else None, self._settings)
+        status = status_view(row, self._store, self._parts, everkept.__version__)
+        return confined(status) if project_only else status
 
     # ---- jobs
 
@@ -100,6 +102,8 @@ class Operating(Cases):
 
     async def changes(self, *, consumer: str | None = None, after: int | None = None, limit: int = 100) -> v.ChangePage:
         bounded(limit, "limit", 1, 1000)
+        if after is not None:
+            bounded(after, "after", 0, ROW_MAX)
 
         def read(conn: Connection) -> v.ChangePage:
             start = after
@@ -108,7 +112,13 @@ class Operating(Cases):
             rows, head = read_changes(conn, self._project_id, start, limit)
             changes = [
                 v.Change(
-                    seq=seq, kind=kind, subject=subject, thread=thread, ref=ref, at=moment(at), data=json.loads(data)
+                    seq=seq,
+                    kind=kind,
+                    subject=_kept(subject),
+                    thread=_kept(thread),
+                    ref=_kept(ref) or "",
+                    at=moment(at),
+                    data=json.loads(data),
                 )
                 for seq, kind, subject, thread, ref, at, data in rows
             ]
@@ -118,6 +128,7 @@ class Operating(Cases):
 
     async def ack(self, consumer: str, up_to: int) -> int:
         check_name(consumer, "consumer")
+        bounded(up_to, "up_to", 0, ROW_MAX)
         return await self._store.write(acknowledge, self._project_id, consumer, up_to)
 
     # ---- projects and keys
@@ -198,6 +209,11 @@ class Operating(Cases):
 def token_hash(token: str) -> bytes:
     """What is stored of an API key; tokens are 256 random bits, so a plain hash is enough."""
     return hashlib.sha256(token.encode()).digest()
+
+
+def _kept(name: str | None) -> str | None:
+    """None where the name's owner was erased."""
+    return None if is_erased(name) else name
 
 
 def _day(number: int) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 from everkept.api import views as v
+from everkept.capture.messages import check_time
 from everkept.domain.ids import event_id, row_id
 from everkept.errors import InvalidInput
 from everkept.store.facts import FactRow
@@ -18,6 +20,12 @@ from everkept.store.streams import EVIDENCE_NEVER, EventRow, StreamRow
 from everkept.store.windows import StageRow, WindowRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY = timedelta(days=1)  # more than any zone is away from UTC
+_FIRST_US = (datetime.min.replace(tzinfo=UTC) + _DAY - _EPOCH) // timedelta(microseconds=1)
+_LAST_US = (datetime.max.replace(tzinfo=UTC) - _DAY - _EPOCH) // timedelta(microseconds=1)
+ROW_MAX = 2**63 - 1
+"""The largest number that the store holds."""
+_CURSOR = re.compile(rb"\d{1,18}")
 
 
 def when(us: int | None, zone_min: int | None = None) -> datetime | None:
@@ -25,18 +33,17 @@ def when(us: int | None, zone_min: int | None = None) -> datetime | None:
 
 
 def moment(us: int, zone_min: int | None = None) -> datetime:
-    """Microseconds since 1970 as an aware time, in the sender's zone where it is known."""
-    at = _EPOCH + timedelta(microseconds=us)
+    """Microseconds since 1970 as an aware time, in the sender's zone where it is known.
+
+    What lies outside of all years that a time can have is shown as the first or the last of them.
+    """
+    at = _EPOCH + timedelta(microseconds=min(max(us, _FIRST_US), _LAST_US))
     return at if zone_min is None else at.astimezone(timezone(timedelta(minutes=zone_min)))
 
 
 def microseconds(at: datetime | None, field: str) -> int | None:
-    """An aware time as the store keeps it. Raises InvalidInput for one without a zone."""
-    if at is None:
-        return None
-    if at.tzinfo is None:
-        raise InvalidInput(f"{field} has no zone; add one, e.g. 2026-05-01T12:00:00+02:00", field=field)
-    return int((at - _EPOCH) / timedelta(microseconds=1))
+    """An aware time as the store keeps it. Raises InvalidInput for one without a zone or out of range."""
+    return None if at is None else check_time(at, field)
 
 
 def bounded(value: int, field: str, least: int, most: int) -> int:
@@ -53,9 +60,12 @@ def read_cursor(cursor: str | None) -> int | None:
     if cursor is None:
         return None
     try:
-        return int(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    except (binascii.Error, ValueError) as error:
-        raise InvalidInput("cursor is not one that a list gave out", field="cursor") from error
+        number = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+    except (binascii.Error, ValueError):
+        number = b""
+    if not _CURSOR.fullmatch(number):
+        raise InvalidInput("cursor is not one that a list gave out", field="cursor")
+    return int(number)
 
 
 def page(items: list[Any], rows: list[Any], limit: int) -> v.Page[Any]:

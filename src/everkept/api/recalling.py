@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from everkept.api.present import bounded, message_view, microseconds, moment
 from everkept.api.remembering import Remembering, withheld
 from everkept.capture.messages import check_name
 from everkept.domain.ids import event_id, row_id
+from everkept.domain.scope import Scope
 from everkept.domain.transcript import estimate_tokens
 from everkept.errors import EverkeptError, InvalidInput
 from everkept.recall.pack import Item, pack
@@ -29,6 +30,8 @@ QUERY_CHARS_MAX = 20_000
 RECENT_MAX = 40
 SUMMARY_SHARE = 0.2
 RECENT_SHARE = 0.4
+SPEAKER_TOKENS = 6
+"""What the name before a recent message costs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,19 @@ class _Asked:
     explain: bool
     besides: frozenset[tuple[int, int]] = frozenset()
     """Turns that are shown anyway."""
+    everything: bool = False
+    """Every candidate is looked at, not just the best: what is held back is asked for, or few may pass the filter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Best:
+    """The hits that are to be shown, those that are held back, and why (passage → reason)."""
+
+    ranked: Ranked
+    facts: dict[int, FactRow]
+    reasons: dict[int, str]
+    shown: list[RankedHit]
+    withheld: list[RankedHit]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +103,7 @@ class Recalling(Remembering):
             limit=limit,
             metadata=metadata or {},
             explain=explain,
+            everything=held_back or bool(metadata),
         )
         results, held, note = await self._store.read(self._search, asked)
         packed = pack([_item(r) for r in results], tokens)
@@ -128,17 +145,26 @@ class Recalling(Remembering):
         scope = self._scope(conn, asked.subject, asked.thread)
         if scope is None:
             return [], [], None
-        ranked = self._parts.searcher().search(conn, scope, asked.query)
+        best = self._best(conn, scope, asked, depth=None if asked.everything else 2 * asked.limit + len(asked.besides))
+        rows = self._rows(conn, best.shown, best.facts)
+        results = [r for r in (self._result(hit, rows, best.ranked, asked) for hit in best.shown) if r is not None]
+        held = [
+            v.HeldBack(
+                id=row_id("fct", hit.hit.ref), text=best.facts[hit.hit.ref].text, reason=best.reasons[hit.hit.id]
+            )
+            for hit in best.withheld if hit.hit.kind == "fact" and hit.hit.ref in best.facts
+        ]  # fmt: skip
+        return results, held[: asked.limit], self._note(best.ranked, asked)
+
+    def _best(self, conn: Connection, scope: Scope, asked: _Asked, depth: int | None) -> _Best:
+        """What to show of the best `depth` candidates; of all of them where too many of those fall out."""
+        ranked = self._parts.searcher().search(conn, scope, replace(asked.query, depth=depth))
         facts = self._facts_of(conn, ranked.hits)
         reasons = self._reasons(conn, ranked.hits, facts, asked)
         shown, withheld_hits = choose(ranked.hits, asked.limit, reasons)
-        rows = self._rows(conn, shown, facts)
-        results = [r for r in (self._result(hit, rows, ranked, asked) for hit in shown) if r is not None]
-        held = [
-            v.HeldBack(id=row_id("fct", hit.hit.ref), text=facts[hit.hit.ref].text, reason=reasons[hit.hit.id])
-            for hit in withheld_hits if hit.hit.kind == "fact" and hit.hit.ref in facts
-        ]  # fmt: skip
-        return results, held[: asked.limit], self._note(ranked, asked)
+        if len(shown) < asked.limit and len(ranked.hits) == depth:
+            return self._best(conn, scope, asked, None)
+        return _Best(ranked=ranked, facts=facts, reasons=reasons, shown=shown, withheld=withheld_hits)
 
     def _note(self, ranked: Ranked, asked: _Asked) -> str | None:
         """Why vectors had no say, where they had none."""
@@ -307,18 +333,31 @@ def _item(r: v.RecallResult) -> Item:
 
 
 def _cost(message: v.Message) -> int:
-    return estimate_tokens(message.content or "") + 6
+    return estimate_tokens(message.content or "") + SPEAKER_TOKENS
 
 
 def _within(messages: Sequence[v.Message], tokens: int) -> list[v.Message]:
-    """The newest messages that fit, oldest first; always the last one where anything fits at all."""
+    """The newest messages that fit, oldest first; of the last one at least its end, where anything fits at all."""
     kept: list[v.Message] = []
     for message in reversed(messages):
+        if _cost(message) > tokens:
+            end = "" if kept else _tail(message.content or "", tokens - SPEAKER_TOKENS)
+            return [message.model_copy(update={"content": end})] if end else kept[::-1]
         tokens -= _cost(message)
-        if tokens < 0:
-            break
         kept.append(message)
     return kept[::-1]
+
+
+def _tail(text: str, tokens: int) -> str:
+    """The longest end of a text, marked as such, within a budget; empty where nothing fits."""
+    least, most = 0, len(text)
+    while least < most:
+        middle = (least + most + 1) // 2
+        if estimate_tokens(f"…{text[-middle:]}") <= tokens:
+            least = middle
+        else:
+            most = middle - 1
+    return f"…{text[-least:]}" if least else ""
 
 
 def _cut(text: str, tokens: int) -> str:
@@ -331,13 +370,18 @@ def _cut(text: str, tokens: int) -> str:
     return "\n".join(kept)
 
 
+def _indented(text: str) -> str:
+    """Further lines set in, so that nothing that was said reads like a heading or another speaker's turn."""
+    return "\n  ".join(text.strip().splitlines())
+
+
 def _block(summary: str | None, recalled: str, recent: Sequence[v.Message]) -> str:
     parts = []
     if summary:
-        parts.append(f"So far in this conversation:\n{summary}")
+        parts.append(f"So far in this conversation:\n  {_indented(summary)}")
     if recalled:
         parts.append(recalled)
     if recent:
-        lines = "\n".join(f"{m.name or m.role}: {m.content}" for m in recent)
+        lines = "\n".join(f"{_indented(m.name or m.role)}: {_indented(m.content or '')}" for m in recent)
         parts.append(f"Most recent messages:\n{lines}")
     return "\n\n".join(parts)

@@ -24,6 +24,7 @@ from everkept.capture.messages import check_key, check_name, key_hash
 from everkept.derive.tools import analyse_fact
 from everkept.domain.facts import FactDraft, check_bounds
 from everkept.domain.ids import parse_event_id, parse_row_id, row_id
+from everkept.domain.predicates import normalise_name
 from everkept.errors import Conflict, InvalidInput, KeyConflict, NotFound
 from everkept.recall.validity import FactRow as Validity
 from everkept.recall.validity import Moment, held_back
@@ -58,7 +59,7 @@ class Remembering(Capturing):
         self, text: str, *, subject: str, predicate: str | None = None, object: str | None = None,
         entity: str | None = None, valid_from: datetime | None = None, valid_until: datetime | None = None,
         confidence: float = 1.0, pinned: bool = False, key: str | None = None,
-    ) -> v.Fact:  # fmt: skip
+    ) -> v.Remembered:  # fmt: skip
         check_name(subject, "subject")
         if key is not None:
             check_key(key)
@@ -74,21 +75,24 @@ class Remembering(Capturing):
         fact = NewFact(
             draft=draft, said_at=now, zone_min=None, stream=None, analysed=analyse_fact(draft, now), pinned=pinned
         )
-        fact_id = await self._store.write(self._remember, subject, fact, key)
-        return await self.get_fact(row_id("fct", fact_id))
+        fact_id, replayed = await self._store.write(self._remember, subject, fact, key)
+        stated = await self.get_fact(row_id("fct", fact_id))
+        return v.Remembered(**dict(stated), replayed=replayed)
 
-    def _remember(self, conn: Connection, subject: str, fact: NewFact, key: str | None) -> int:
+    def _remember(self, conn: Connection, subject: str, fact: NewFact, key: str | None) -> tuple[int, bool]:
+        """(fact, whether it was stated before under this key)."""
         owner = ensure_subject(conn, self._project_id, subject)
         name = f"hand:{key_hash(key, self._project.secret)}" if key else f"hand:{fact.said_at}:{fact.draft.text[:80]}"
         known = find_hand_fact(conn, owner, name)
         if known is not None:
-            if facts_by_id(conn, self._project_id, [known])[known].text != fact.draft.text:
+            before = facts_by_id(conn, self._project_id, [known]).get(known)
+            if before is None or not _says(before, fact):
                 raise KeyConflict(
                     "this key was used before with another payload; use a new key for a new fact", field="key"
                 )
-            return known
+            return known, True
         of = FactsOf(project=self._project_id, subject=owner, window=None, slice=0, revision=None, key=name)
-        return write_facts(conn, of, [fact], "[]")[0]
+        return write_facts(conn, of, [fact], "[]")[0], False
 
     async def get_fact(self, fact_id: str) -> v.Fact:
         row = parse_row_id("fct", fact_id)
@@ -310,7 +314,8 @@ class Remembering(Capturing):
 
     def _why_episode(self, conn: Connection, episode_id: str) -> v.Why:
         window = self._window(conn, episode_id)
-        events = [message_view(e) for e in list_events(conn, window.stream, window.start_seq, window.end_seq)]
+        limit = window.end_seq - window.start_seq + 1
+        events = [message_view(e) for e in list_events(conn, window.stream, window.start_seq, window.end_seq, limit)]
         return v.Why(
             id=episode_id, kind="episode", text=window.summary or "", events=events, steps=trace_window(conn, window.id)
         )
@@ -351,6 +356,14 @@ async def _pages(list_: Any, **filters: Any) -> Any:
         cursor = found.next_cursor
         if cursor is None:
             return
+
+
+def _says(known: FactRow, stated: NewFact) -> bool:
+    """Whether a fact by hand is what is stated again; its entity may have been known under another spelling."""
+    d = stated.draft
+    return normalise_name(known.entity) == normalise_name(d.entity) and (
+        known.text, known.predicate, known.object, known.confidence, known.valid_from, known.valid_until, known.pinned
+    ) == (d.text, d.predicate, d.object, d.confidence, d.valid_from_us, d.valid_until_us, stated.pinned)  # fmt: skip
 
 
 def _holds(fact: FactRow, words: Sequence[str]) -> bool:

@@ -84,7 +84,7 @@ class Service(Protocol):
         confidence: float = 1.0,
         pinned: bool = False,
         key: str | None = None,
-    ) -> v.Fact:
+    ) -> v.Remembered:
         """State a durable fact by hand, under the subject's lock. The same key and payload gives the same fact."""
         ...  # fmt: skip
 
@@ -145,7 +145,10 @@ class Service(Protocol):
         ...
 
     # ---- operate
-    async def status(self) -> v.Status: ...
+    async def status(self, *, project_only: bool = False) -> v.Status:
+        """The state of the whole store, or what the holder of a project's key may know of it."""
+        ...
+
     async def list_jobs(
         self, *, state: str | None = None, kind: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> v.Page[v.Job]: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from everkept.api.base import Cases
-from everkept.store.settle import end_chunk, unsettled_work
+from everkept.store.settle import end_chunk, is_settled, unsettled_work
 
 POLL_S = 0.05
 
@@ -19,7 +19,7 @@ class Settling(Cases):
             after = await self._store.write(end_chunk, self._project_id, self._settings, after)
             if after == 0:
                 break
-        while await self._store.read(unsettled_work, self._project_id, self._settings):
+        while not await self._store.read(is_settled, self._project_id, self._settings):
             if self._parts.clock.monotonic_s() >= until:
                 return False
             await asyncio.sleep(POLL_S)

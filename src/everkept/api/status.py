@@ -8,6 +8,7 @@ from typing import Any
 from everkept.api import views as v
 from everkept.api.base import Parts
 from everkept.api.present import moment, when
+from everkept.store.projects import shown_name
 from everkept.store.status import StatusRow
 from everkept.store.store import Store
 
@@ -16,7 +17,12 @@ def status_view(row: StatusRow, store: Store, parts: Parts, version: str) -> v.S
     embedder = parts.tools.embedder_label
     return v.Status(
         version=version,
-        store={**row.store, "degraded": store.driver.degraded or row.store.get("degraded")},
+        store={
+            **row.store,
+            "degraded": store.driver.degraded or row.store.get("degraded"),
+            "failing": store.writer.failing,
+            "slow_ms": {name: round(1000 * took_s) for name, took_s in sorted(dict(store.writer.slow).items())},
+        },
         messages=row.messages,
         episodes=row.episodes,
         facts=row.facts,
@@ -37,12 +43,28 @@ def status_view(row: StatusRow, store: Store, parts: Parts, version: str) -> v.S
         embedder=embedder,
         refused_finishes=row.refused_finishes,
         asked_again=row.asked_again,
-        lanes=[asdict(lane) for lane in row.lanes],
+        lanes=[
+            {**asdict(lane), "project": shown_name(lane.project), "subject": shown_name(lane.subject)}
+            for lane in row.lanes
+        ],
     )
 
 
+def confined(status: v.Status) -> v.Status:
+    """What the holder of a project's key may know: nothing of the machine, the workers or what other keys did."""
+    store = {name: status.store[name] for name in ("library", "journal_mode", "degraded") if name in status.store}
+    return status.model_copy(update={
+        "store": store, "workers": [], "refused_finishes": 0, "asked_again": 0,
+        "periodic": [p.model_copy(update={"last_error": None, "rows_repaired": 0}) for p in status.periodic],
+        "providers": [
+            p.model_copy(update={"name": p.name.partition(":")[0], "reason": None, "in_flight": 0, "waiting": 0})
+            for p in status.providers
+        ],
+    })  # fmt: skip
+
+
 def _item(item: Any) -> v.StuckItem:
-    return v.StuckItem(**{**asdict(item), "since": moment(item.since)})
+    return v.StuckItem(**{**asdict(item), "subject": shown_name(item.subject), "since": moment(item.since)})
 
 
 def _times(fields: dict[str, Any], *names: str) -> dict[str, Any]:

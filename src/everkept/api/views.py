@@ -175,6 +175,13 @@ class Fact(View):
     event_ids: list[str]
 
 
+class Remembered(Fact):
+    """A fact stated by hand, as it stands."""
+
+    replayed: bool = False
+    """The key and this statement were sent before; nothing was written."""
+
+
 class Entity(View):
     id: str
     name: str
@@ -363,6 +370,8 @@ class ErasePlan(View):
     rows: dict[str, int]
     residue: int | None
     dry_run: bool
+    unclean: str | None = None
+    """Why the file may still hold erased words outside every table; None where it was cleaned."""
 
 
 class Change(View):

@@ -6,8 +6,8 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from everkept.domain.passage import analyse
@@ -20,9 +20,12 @@ METADATA_BYTES_MAX = 16 << 10
 NAME_CHARS_MAX = 255
 KEY_CHARS_MAX = 255
 BATCH_MAX = 1000
+TIME_MIN, TIME_MAX = datetime(1000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+"""Leaves room for any zone, and for reckoning with what "in a hundred years" means."""
 ROLES = ("user", "assistant", "system", "tool")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _KEY = re.compile(r"[\x21-\x7e]+")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -65,6 +68,17 @@ def check_key(key: str, field: str = "key") -> str:
     return key
 
 
+def check_time(at: datetime, field: str) -> int:
+    """An aware time in microseconds since 1970. Raises InvalidInput for one without a zone or out of range."""
+    if at.tzinfo is None:
+        raise InvalidInput(f"{field} has no zone; add one, e.g. 2026-05-01T12:00:00+02:00", field=field)
+    if not TIME_MIN <= at < TIME_MAX:
+        raise InvalidInput(
+            f"{field} is {at.isoformat()}; the years {TIME_MIN.year} to {TIME_MAX.year - 1} are allowed", field=field
+        )
+    return (at - _EPOCH) // timedelta(microseconds=1)
+
+
 def check_messages(
     messages: Sequence[Given], *, thread: str, key: str | None, secret: bytes, now_us: int
 ) -> tuple[NewMessage, ...]:
@@ -82,13 +96,13 @@ def check_messages(
     for index, given in enumerate(messages):
         try:
             _check_one(given, f"messages[{index}]")
-            ready.append(_prepare(given, thread, _item_key(given, key, index), secret, now_us))
+            ready.append(_prepare(given, thread, secret, now_us))
         except InvalidInput as error:
             faults[index] = error
     faults |= _repeated_keys(ready) if not faults else {}
     if faults:
         _refuse(faults, len(messages))
-    return tuple(ready)
+    return tuple(ready if key is None else _keyed(ready, key, secret))
 
 
 def _refuse(faults: dict[int, InvalidInput], total: int) -> None:
@@ -104,8 +118,23 @@ def _refuse(faults: dict[int, InvalidInput], total: int) -> None:
     raise InvalidInput(message, field=first.details.get("field"), items=items)
 
 
-def _item_key(given: Given, key: str | None, index: int) -> str | None:
-    return given.key if given.key is not None else None if key is None else f"{key}/{index}"
+def _keyed(ready: Sequence[NewMessage], key: str, secret: bytes) -> list[NewMessage]:
+    """The batch's key given to the items that have none of their own.
+
+    Each of these carries the hash of the whole batch, so that another batch under the same key contradicts it. They
+    are counted from 0, so that any two batches have the first in common, and no caller's key can hold the control
+    character.
+    """
+    batch = "".join(f"{m.key_hash or ''}:{m.payload_hash};" for m in ready)
+    keyed: list[NewMessage] = []
+    count = 0
+    for message in ready:
+        if message.key_hash is None:
+            payload = _digest(f"{batch}{message.payload_hash}", secret)
+            message = replace(message, key_hash=key_hash(f"{key}\x1f{count}", secret), payload_hash=payload)
+            count += 1
+        keyed.append(message)
+    return keyed
 
 
 def _repeated_keys(ready: Sequence[NewMessage]) -> dict[int, InvalidInput]:
@@ -135,10 +164,8 @@ def _check_one(given: Given, at: str) -> None:
         check_name(given.model, f"{at}.model")
     if given.key is not None:
         check_key(given.key, f"{at}.key")
-    if given.occurred_at is not None and given.occurred_at.tzinfo is None:
-        raise InvalidInput(
-            f"{at}.occurred_at has no zone; add one, e.g. 2026-05-01T12:00:00+02:00", field=f"{at}.occurred_at"
-        )
+    if given.occurred_at is not None:
+        check_time(given.occurred_at, f"{at}.occurred_at")
     if given.tokens is not None and not 0 <= given.tokens <= 10_000_000:
         raise InvalidInput(
             f"{at}.tokens is {given.tokens}; 0 to 10,000,000 are allowed", field=f"{at}.tokens", limit=10_000_000
@@ -180,15 +207,19 @@ def _check_metadata(metadata: dict[str, Any], field: str) -> None:
 
 def key_hash(key: str, secret: bytes) -> str:
     """What is stored of an idempotency key: keyed, so that after an erase it tells nothing."""
-    return hashlib.blake2b(key.encode(), key=secret[:64], digest_size=16).hexdigest()
+    return _digest(key, secret)
 
 
-def _prepare(given: Given, thread: str, key: str | None, secret: bytes, now_us: int) -> NewMessage:
+def _digest(text: str, secret: bytes) -> str:
+    return hashlib.blake2b(text.encode(), key=secret[:64], digest_size=16).hexdigest()
+
+
+def _prepare(given: Given, thread: str, secret: bytes, now_us: int) -> NewMessage:
     occurred_us, zone_min = now_us, None
     if given.occurred_at is not None:
         offset = given.occurred_at.utcoffset()
         zone_min = None if offset is None else int(offset.total_seconds() // 60)
-        occurred_us = int(given.occurred_at.timestamp() * 1e6)
+        occurred_us = check_time(given.occurred_at, "occurred_at")
     metadata = None if not given.metadata else json.dumps(given.metadata, ensure_ascii=False, sort_keys=True)
     said = None if given.occurred_at is None else occurred_us
     payload = json.dumps(
@@ -201,8 +232,8 @@ def _prepare(given: Given, thread: str, key: str | None, secret: bytes, now_us: 
         content=given.content,
         occurred_at_us=occurred_us,
         zone_min=zone_min,
-        key_hash=None if key is None else key_hash(key, secret),
-        payload_hash=hashlib.blake2b(payload.encode(), key=secret[:64], digest_size=16).hexdigest(),
+        key_hash=None if given.key is None else key_hash(given.key, secret),
+        payload_hash=_digest(payload, secret),
         evidence=given.evidence,
         metadata=metadata,
         tokens=max(given.tokens or 0, estimate_tokens(given.content)),

@@ -16,21 +16,34 @@ from everkept.derive.tools import Tools
 from everkept.domain.ids import ProjectId
 from everkept.domain.jobs import Done, JobPolicy, Outcome, Snooze
 from everkept.domain.text import stem
-from everkept.errors import InvalidOutput, Transient
+from everkept.errors import InvalidOutput, Permanent, Transient
 from everkept.models.pooling import Pooling, content_words, int8_bytes, names_of
 from everkept.ports.embedder import Embedder, WordVectors
 from everkept.store.connection import Connection
-from everkept.store.embeddings import find_embeddings, keep_embeddings, last_erasure
+from everkept.store.embeddings import (
+    around_input,
+    find_embeddings,
+    forget_other_embeddings,
+    keep_embeddings,
+    last_erasure,
+    own_input,
+)
 from everkept.store.search import (
     NewVectors,
     Pending,
     corpus_size,
     document_frequencies,
+    forget_other_vectors,
     mark_embedded,
     pending_embeddings,
     write_vectors,
 )
 from everkept.work.job import Finished, JobContext, JobKind
+
+FORGET_MAX = 500
+"""Embeddings of an earlier embedder that one run forgets."""
+ORDINARY = "hello"
+"""What every embedder takes: the question whether a refusal was for the text or for us."""
 
 
 async def run(_args: Mapping[str, object], ctx: JobContext) -> Outcome | Finished:
@@ -46,7 +59,8 @@ async def run(_args: Mapping[str, object], ctx: JobContext) -> Outcome | Finishe
     if tools.embedder is not None:
         made[tools.embedder.name] = await _neural(ctx, tools.embedder, project, pending, erasure)
     ids = [p.id for p in pending]
-    return await ctx.finish(_write, project, ids, made, tools.embedder_label, limit)
+    neural = "" if tools.embedder is None else tools.embedder.name
+    return await ctx.finish(_write, project, ids, made, tools.embedder_label, neural, limit)
 
 
 def _read(conn: Connection, project: ProjectId, limit: int) -> tuple[list[Pending], int]:
@@ -74,10 +88,15 @@ def _frequencies(conn: Connection, stems: Sequence[str]) -> tuple[int, dict[str,
 async def _neural(
     ctx: JobContext, embedder: Embedder, project: int, pending: Sequence[Pending], erasure: int
 ) -> list[NewVectors]:
-    """The turn's own text, and the turn with the one before it, each embedded once for its text."""
-    own = {p.id: p.text for p in pending if p.text}
+    """The turn's own text, and the turn with the one before it, each embedded once for its text.
+
+    A text that the embedder refuses leaves its passage with the static vectors alone.
+    """
+    own = {p.id: own_input(p.text) for p in pending if p.text}
     around = {
-        p.id: "\n".join([*(f"{s}: {b}" for s, b in p.before[-1:]), f"{p.speaker}: {p.text}"]) for p in pending if p.text
+        p.id: around_input(*(f"{s}: {b}" for s, b in p.before[-1:]), f"{p.speaker}: {p.text}")
+        for p in pending
+        if p.text
     }
     texts = list(dict.fromkeys([*own.values(), *around.values()]))
     hashes = {text: hashlib.blake2b(text.encode(), digest_size=16).hexdigest() for text in texts}
@@ -86,12 +105,34 @@ async def _neural(
     batch = ctx.settings.models.embedding_batch_max
     for at in range(0, len(missing), batch):
         some = missing[at : at + batch]
-        vectors = await _embed(embedder, some, ctx.settings.models.embedding_timeout_s)
+        vectors = await _embed_what_is_taken(embedder, some, ctx.settings.models.embedding_timeout_s)
         ctx.heard()
-        new = {hashes[text]: vector.astype(np.float32).tobytes() for text, vector in zip(some, vectors, strict=True)}
+        new = {hashes[text]: vector.astype(np.float32).tobytes() for text, vector in vectors.items()}
         await ctx.store.write(keep_embeddings, project, embedder.name, embedder.dim, new, erasure)
         known |= new
-    return [NewVectors(id_, _packed(known, hashes, own[id_]), _packed(known, hashes, around[id_])) for id_ in own]
+    return [
+        NewVectors(id_, _packed(known, hashes, own[id_]), _packed(known, hashes, around[id_]))
+        for id_ in own
+        if hashes[own[id_]] in known and hashes[around[id_]] in known
+    ]
+
+
+async def _embed_what_is_taken(
+    embedder: Embedder, texts: Sequence[str], timeout_s: float
+) -> dict[str, npt.NDArray[np.float32]]:
+    """{text: vector}, without the texts that the embedder refuses for good: found by halving the batch.
+
+    Raises Permanent where it refuses an ordinary word too: then no text is to blame, and none is given up.
+    """
+    try:
+        return dict(zip(texts, await _embed(embedder, texts, timeout_s), strict=True))
+    except Permanent:
+        if len(texts) == 1:
+            await _embed(embedder, [ORDINARY], timeout_s)
+            return {}
+        half = len(texts) // 2
+        first = await _embed_what_is_taken(embedder, texts[:half], timeout_s)
+        return first | await _embed_what_is_taken(embedder, texts[half:], timeout_s)
 
 
 async def _embed(embedder: Embedder, texts: Sequence[str], timeout_s: float) -> npt.NDArray[np.float32]:
@@ -115,12 +156,16 @@ def _write(
     ids: Sequence[int],
     made: Mapping[str, Sequence[NewVectors]],
     label: str,
+    neural: str,
     limit: int,
 ) -> Outcome:
+    """The vectors, in place of those of an earlier embedder; where these were the last, what it computed goes too."""
     for model, vectors in made.items():
         write_vectors(conn, project, model, vectors)
+    forget_other_vectors(conn, ids, list(made))
     mark_embedded(conn, project, ids, label)
-    return Snooze(conn.now(), "more passages to embed") if len(ids) == limit else Done()
+    more = len(ids) == limit or forget_other_embeddings(conn, project, neural, FORGET_MAX) == FORGET_MAX
+    return Snooze(conn.now()) if more else Done()
 
 
 KIND = JobKind(

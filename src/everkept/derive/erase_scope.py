@@ -32,13 +32,13 @@ async def run(args: EraseScope, ctx: JobContext) -> Outcome | Finished:
     else:
         return await ctx.finish(_go_on)
     left = await ctx.read(residue, erasure.project, erasure.target)
-    emptied: list[bool] = []
-    await ctx.store.write(clean_file, args.erasure, emptied)
-    return await ctx.finish(finish_erase, args.erasure, sum(left.values()), emptied)
+    cleaned: list[str] = []
+    await ctx.store.write(clean_file, args.erasure, cleaned)
+    return await ctx.finish(finish_erase, args.erasure, sum(left.values()), cleaned)
 
 
 def _go_on(conn: Connection) -> Outcome:
-    return Snooze(conn.now(), "more to destroy")
+    return Snooze(conn.now())
 
 
 KIND = JobKind(

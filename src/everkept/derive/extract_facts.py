@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from everkept.config import Settings
 from everkept.derive.offline.extract import extract_offline
-from everkept.derive.resolve import near_statements, resolve_objects
+from everkept.derive.resolve import known_objects, near_statements
 from everkept.derive.tools import SliceArgs, Tools, WindowTurns, analyse_fact, read_slice
 from everkept.domain.facts import Checked, FactDraft, check_drafts
 from everkept.domain.jobs import Discard, JobPolicy, Outcome
@@ -21,7 +22,16 @@ from everkept.domain.replies import FactsReply, RejectedItem, parse_facts
 from everkept.models.prompts.questions import KnownFact, build_facts_question
 from everkept.ports.journal import Recipe
 from everkept.store.connection import Connection
-from everkept.store.facts import FactRow, FactsOf, NewFact, known_entities, live_facts, subject_revision, write_facts
+from everkept.store.facts import (
+    FactRow,
+    FactsOf,
+    KnownEntity,
+    NewFact,
+    known_entities,
+    live_facts,
+    subject_revision,
+    write_facts,
+)
 from everkept.work.job import Finished, JobContext, JobKind
 
 ENTITIES_MAX = 40
@@ -34,31 +44,29 @@ class _Read:
     found: WindowTurns
     revision: int
     facts: Sequence[FactRow]
-    entities: Sequence[tuple[str, str]]
-    """(name, type)"""
+    entities: Sequence[KnownEntity]
 
 
 async def run(args: SliceArgs, ctx: JobContext) -> Outcome | Finished:
-    read = await ctx.read(_read, args, ctx.settings.window.tokens_max, ctx.settings.recall.facts_max)
+    read = await ctx.read(_read, args, ctx.settings)
     if read is None:
         return Discard("the window was erased or is skipped")
     reply = await _extract(args, read, ctx)
-    checked = check_drafts(read.found.turns, _resolved(reply, read, ctx))
+    checked = check_drafts(read.found.turns, reply.drafts)
     window = read.found.window
     of = FactsOf(
         project=window.project, subject=window.subject, window=window.id, slice=args.slice, revision=read.revision
     )
     near = _near(checked, read, ctx)
-    return await ctx.finish(write_facts, of, new_facts(read.found, checked.accepted), _rejections(reply, checked), near)
+    facts = new_facts(read.found, checked.accepted, _known_objects(checked, read, ctx))
+    return await ctx.finish(write_facts, of, facts, _rejections(reply, checked), near)
 
 
-def _resolved(reply: FactsReply, read: _Read, ctx: JobContext) -> Sequence[FactDraft]:
+def _known_objects(checked: Checked, read: _Read, ctx: JobContext) -> Mapping[str, str]:
     words = ctx.tools.words
-    return (
-        reply.drafts
-        if words is None
-        else resolve_objects(reply.drafts, read.entities, words, ctx.settings.recall.entity_cosine)
-    )
+    if words is None:
+        return {}
+    return known_objects(checked.accepted, read.entities, words, read.found.settings.recall.entity_cosine)
 
 
 def _near(checked: Checked, read: _Read, ctx: JobContext) -> list[tuple[int, int]]:
@@ -66,18 +74,18 @@ def _near(checked: Checked, read: _Read, ctx: JobContext) -> list[tuple[int, int
     words = ctx.tools.words
     if words is None or ctx.tools.model is None:
         return []
-    return near_statements(checked.accepted, read.facts, words, ctx.settings.recall.contradiction_low)
+    return near_statements(checked.accepted, read.facts, words, read.found.settings.recall.contradiction_low)
 
 
-def _read(conn: Connection, args: SliceArgs, tokens_max: int, facts_max: int) -> _Read | None:
-    found = read_slice(conn, args, tokens_max)
+def _read(conn: Connection, args: SliceArgs, base: Settings) -> _Read | None:
+    found = read_slice(conn, args, base)
     if found is None:
         return None
     subject = found.window.subject
     return _Read(
         found=found,
         revision=subject_revision(conn, subject),
-        facts=live_facts(conn, subject, max(facts_max, NEAR_MAX)),
+        facts=live_facts(conn, subject, max(found.settings.recall.facts_max, NEAR_MAX)),
         entities=known_entities(conn, subject, ENTITIES_MAX),
     )
 
@@ -92,16 +100,14 @@ async def _extract(args: SliceArgs, read: _Read, ctx: JobContext) -> FactsReply:
             partial(extract_offline, found.turns, subject=found.window.subject_name, known_names=found.names)
         )
         return FactsReply(drafts=tuple(drafts), rejected=())
-    known = [
-        KnownFact(entity=f.entity, predicate=f.predicate, object=f.object)
-        for f in read.facts[: ctx.settings.recall.facts_max]
-    ]
+    shown = read.facts[: found.settings.recall.facts_max]
+    known = [KnownFact(entity=f.entity, predicate=f.predicate, object=f.object) for f in shown]
     question = build_facts_question(
         found.turns,
         known,
-        [name for name, _ in read.entities],
+        [entity.name for entity in read.entities],
         known_names=found.names,
-        timeout_s=ctx.settings.models.structured_timeout_s,
+        timeout_s=found.settings.models.structured_timeout_s,
     )
     return await tools.model.ask(
         question,
@@ -118,13 +124,14 @@ async def _extract(args: SliceArgs, read: _Read, ctx: JobContext) -> FactsReply:
                 "stream": found.window.stream,
                 "first": found.turns[0].seq,
                 "last": found.turns[-1].seq,
-                "facts": [f.id for f in read.facts[: ctx.settings.recall.facts_max]],
+                "facts": [f.id for f in shown],
+                "entities": [entity.id for entity in read.entities],
             }
         ),
     )
 
 
-def new_facts(found: WindowTurns, drafts: Sequence[FactDraft]) -> list[NewFact]:
+def new_facts(found: WindowTurns, drafts: Sequence[FactDraft], known_objects: Mapping[str, str]) -> list[NewFact]:
     """Accepted drafts with the time their evidence was said, and their text as the index wants it."""
     said = {t.seq: t for t in found.turns}
     return [
@@ -134,6 +141,7 @@ def new_facts(found: WindowTurns, drafts: Sequence[FactDraft]) -> list[NewFact]:
             zone_min=said[d.seqs[0]].zone_min,
             stream=found.window.stream,
             analysed=analyse_fact(d, said[d.seqs[0]].occurred_at_us),
+            object_is=known_objects.get(d.object),
         )
         for d in drafts
     ]

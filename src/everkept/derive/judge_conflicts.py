@@ -89,7 +89,7 @@ def _write(
     write_verdicts(conn, project, subject, revision, rulings)
     # A ruling can uncover another pair.
     more = len(rulings) == PAIRS_MAX or bool(open_conflicts(conn, subject, 1))
-    return Snooze(conn.now(), "more contradictions to judge") if more else Done()
+    return Snooze(conn.now()) if more else Done()
 
 
 KIND = JobKind(

@@ -17,8 +17,9 @@ from everkept.derive import (
 )
 from everkept.store.changes import prune_changes
 from everkept.store.connection import Connection
+from everkept.store.erase import clean_again, note_cleaned
 from everkept.store.facts import sweep_conflicts
-from everkept.store.jobs import expire_leases, prune_jobs
+from everkept.store.jobs import expire_leases, prune_jobs, prune_workers
 from everkept.store.streams import sweep_unembedded
 from everkept.store.windows import EXTRACT, SUMMARISE, sweep_abandoned, sweep_windows
 from everkept.work.job import JobKind
@@ -48,6 +49,8 @@ def job_kinds(settings: Settings) -> dict[str, JobKind[Any]]:
 
 
 PRUNE_S = 3600.0
+UNSEEN_BEATS = 3.5
+"""Heartbeats that a worker may miss before its jobs are taken up by others."""
 
 
 def periodic_tasks(settings: Settings) -> list[PeriodicTask]:
@@ -55,7 +58,7 @@ def periodic_tasks(settings: Settings) -> list[PeriodicTask]:
     work = settings.work
 
     def expire(conn: Connection, _after: int, limit: int) -> tuple[int, int]:
-        gone = expire_leases(conn, work.crashes_max, limit)
+        gone = expire_leases(conn, work.crashes_max, limit, UNSEEN_BEATS * work.heartbeat_s)
         return len(gone), 1 if len(gone) == limit else 0
 
     def windows(kind: str) -> Any:
@@ -74,10 +77,20 @@ def periodic_tasks(settings: Settings) -> list[PeriodicTask]:
         return len(repaired), go_on
 
     def prune(conn: Connection, _after: int, limit: int) -> tuple[int, int]:
+        prune_workers(conn)
         gone = prune_jobs(conn, work.job_retention_s, limit) + prune_changes(
             conn, settings.store.changes_retention_s, limit
         )
         return gone, 1 if gone >= limit else 0
+
+    cleaned: list[str] = []
+
+    def clean(conn: Connection, after: int, _limit: int) -> tuple[int, int]:
+        """Two chunks: the file is cleaned between their transactions."""
+        if after:
+            return note_cleaned(conn, cleaned), 0
+        cleaned.clear()
+        return 0, int(clean_again(conn, cleaned))
 
     return [
         PeriodicTask(name="expire_leases", every_s=work.tick_s, chunk=expire),
@@ -86,5 +99,6 @@ def periodic_tasks(settings: Settings) -> list[PeriodicTask]:
         PeriodicTask(name="sweep_abandoned", every_s=work.abandoned_sweep_s, chunk=abandoned),
         PeriodicTask(name="sweep_conflicts", every_s=work.fact_sweep_s, chunk=conflicts),
         PeriodicTask(name="sweep_unembedded", every_s=work.fact_sweep_s, chunk=sweep_unembedded),
+        PeriodicTask(name="clean_file", every_s=PRUNE_S, chunk=clean, expected=True),
         PeriodicTask(name="prune", every_s=PRUNE_S, chunk=prune, expected=True),
     ]

@@ -7,7 +7,6 @@ near each other and mean two persons.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -15,34 +14,38 @@ from everkept.domain.facts import FactDraft
 from everkept.domain.predicates import normalise_name, normalise_predicate
 from everkept.models.pooling import Vector, content_words
 from everkept.ports.embedder import WordVectors
-from everkept.store.facts import FactRow
+from everkept.store.facts import FactRow, KnownEntity
 
 NEVER_MERGED = ("person", "animal", "other")
 
 
-def resolve_objects(
-    drafts: Sequence[FactDraft], known: Sequence[tuple[str, str]], words: WordVectors, cosine_min: float
-) -> list[FactDraft]:
-    """Give objects that are entities the name under which they are known: (name, type), e.g. `hospital São Bento` →
-    `Hospital de São Bento`. They must be of one type, share a word, and be at least `cosine_min` alike."""
-    names = {normalise_name(name) for name, _ in known}
-    return [
-        draft if draft.kind != "entity" or draft.object_type in NEVER_MERGED or normalise_name(draft.object) in names
-        else replace(draft, object=_known_as(draft, known, words, cosine_min))
-        for draft in drafts
-    ]  # fmt: skip
+def known_objects(
+    drafts: Sequence[FactDraft], known: Sequence[KnownEntity], words: WordVectors, cosine_min: float
+) -> dict[str, str]:
+    """{object as it was said: name of the known entity it means}, e.g. `hospital São Bento`: `Hospital de São Bento`.
+
+    They must be of one type, share a word, and be at least `cosine_min` alike. The draft keeps its own words, so that
+    it says nothing that its evidence does not, whatever else is erased.
+    """
+    names = {normalise_name(entity.name) for entity in known}
+    found = {
+        draft.object: _known_as(draft, known, words, cosine_min) for draft in drafts
+        if draft.kind == "entity" and draft.object_type not in NEVER_MERGED
+        and normalise_name(draft.object) not in names
+    }  # fmt: skip
+    return {said: name for said, name in found.items() if name is not None}
 
 
-def _known_as(draft: FactDraft, known: Sequence[tuple[str, str]], words: WordVectors, cosine_min: float) -> str:
+def _known_as(draft: FactDraft, known: Sequence[KnownEntity], words: WordVectors, cosine_min: float) -> str | None:
     mine = set(content_words(draft.object))
-    best, name_of_best = cosine_min, draft.object
-    for name, type_ in known:
-        theirs = set(content_words(name))
-        if type_ != draft.object_type or not mine & theirs:
+    best, name_of_best = cosine_min, None
+    for entity in known:
+        theirs = set(content_words(entity.name))
+        if entity.type != draft.object_type or not mine & theirs:
             continue
         likeness = float(_mean(sorted(mine), words) @ _mean(sorted(theirs), words))
         if likeness >= best:
-            best, name_of_best = likeness, name
+            best, name_of_best = likeness, entity.name
     return name_of_best
 
 

@@ -6,6 +6,7 @@ Safe to repeat: the reply is journaled under the slice's address, and the summar
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from functools import partial
 
@@ -26,7 +27,7 @@ from everkept.work.job import Finished, JobContext, JobKind
 
 
 async def run(args: SliceArgs, ctx: JobContext) -> Outcome | Finished:
-    found = await ctx.read(read_slice, args, ctx.settings.window.tokens_max)
+    found = await ctx.read(read_slice, args, ctx.settings)
     if found is None:
         return Discard("the window was erased or is skipped")
     reply = await _summarise(args, found, ctx)
@@ -41,7 +42,7 @@ async def _summarise(args: SliceArgs, found: WindowTurns, ctx: JobContext) -> Su
     if tools.model is None:
         found_here = await asyncio.to_thread(partial(summarise_offline, evidence, known_names=found.names))
         return SummaryReply(summary=found_here.text, learnings=found_here.learnings)
-    question = build_summary_question(evidence, known_names=found.names, timeout_s=ctx.settings.models.text_timeout_s)
+    question = build_summary_question(evidence, known_names=found.names, timeout_s=found.settings.models.text_timeout_s)
     return await tools.model.ask(
         question,
         partial(parse_summary, system=question.system),
@@ -69,7 +70,7 @@ def write_summary(
     whole = get_window(conn, window.id)
     delete_passages(conn, ProjectId(whole.project), find_passages_of(conn, "episode", [whole.id]))
     if whole.summary:
-        text = "\n".join([whole.summary, *learnings])
+        text = "\n".join([whole.summary, *json.loads(whole.learnings or "[]")])
         index_passages(conn, [NewPassage(
             project=ProjectId(whole.project), subject=SubjectId(whole.subject), kind="episode", ref=whole.id,
             occurred_at_us=said_at, analysed=analyse(text, occurred_at_us=said_at),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
+from everkept.config import Settings
 from everkept.domain.facts import FactDraft
 from everkept.domain.passage import Analysed, analyse
 from everkept.domain.predicates import normalise_predicate
@@ -13,8 +15,9 @@ from everkept.domain.transcript import Turn, slices
 from everkept.models.journaled import JournaledModel
 from everkept.ports.embedder import Embedder, WordVectors
 from everkept.store.connection import Connection
+from everkept.store.effective import effective
 from everkept.store.journal import subject_epoch
-from everkept.store.streams import EVIDENCE, list_events
+from everkept.store.streams import EVIDENCE, get_stream, list_events
 from everkept.store.windows import WindowRow, find_window
 
 
@@ -56,24 +59,30 @@ class WindowTurns:
     """Role → whose words they are, where a turn carries no name."""
     epoch: int
     """Of the subject, in the same snapshot."""
+    settings: Settings
+    """Those of the thread: what the window was counted and is worked with."""
 
 
-def read_slice(conn: Connection, args: SliceArgs, tokens_max: int) -> WindowTurns | None:
+def read_slice(conn: Connection, args: SliceArgs, base: Settings) -> WindowTurns | None:
     """The turns of one slice, or None where the window was erased or is not to be worked."""
     window = find_window(conn, args.window)
     if window is None or window.skipped_because is not None:
         return None
+    stream = get_stream(conn, window.stream)
+    settings = effective(base, stream.project_settings, stream.settings)
     turns = window_turns(conn, window)
     if window.slices > 1:
-        turns = _part(turns, args.slice, window.slices, tokens_max)
+        turns = _part(turns, args.slice, window.slices, settings.window.tokens_max)
     return WindowTurns(
-        window=window, turns=turns, names={"user": window.subject_name}, epoch=subject_epoch(conn, window.subject)
-    )
+        window=window, turns=turns, names={"user": window.subject_name}, epoch=subject_epoch(conn, window.subject),
+        settings=settings,
+    )  # fmt: skip
 
 
 def window_turns(conn: Connection, window: WindowRow) -> list[Turn]:
     """The events of a window that were not erased; `evidence` says what an extractor may see."""
-    events = list_events(conn, window.stream, window.start_seq, window.end_seq)
+    limit = window.end_seq - window.start_seq + 1
+    events = list_events(conn, window.stream, window.start_seq, window.end_seq, limit)
     return [
         Turn(stream=e.stream, seq=e.seq, role=e.role, name=e.name, content=e.content, occurred_at_us=e.occurred_at,
              zone_min=e.zone_min, evidence=e.evidence == EVIDENCE, tokens=e.tokens)
@@ -83,10 +92,16 @@ def window_turns(conn: Connection, window: WindowRow) -> list[Turn]:
 
 def _part(turns: Sequence[Turn], part: int, parts: int, tokens_max: int) -> list[Turn]:
     """Piece `part` of `parts`; should there be more pieces than that, the last one holds the rest."""
-    pieces = slices(turns, tokens_max)
+    pieces = _pieces(tuple(turns), tokens_max)
     if part == parts - 1:
         return [turn for piece in pieces[part:] for turn in piece]
     return list(pieces[part]) if part < len(pieces) else []
+
+
+@lru_cache(maxsize=2)
+def _pieces(turns: tuple[Turn, ...], tokens_max: int) -> list[list[Turn]]:
+    """The two jobs of each piece all cut the same text; cutting a megabyte takes longer than working a piece of it."""
+    return slices(turns, tokens_max)
 
 
 def pieces_hash(*parts: object) -> str:

@@ -85,7 +85,8 @@ class Snooze:
     """Not now: look again at `until_us`. Spends nothing."""
 
     until_us: int
-    why: str = ""
+    why: str | None = None
+    """What a person should see meanwhile, as the job's error of class `snoozed`; None where waiting is routine."""
 
 
 @dataclass(frozen=True, slots=True)

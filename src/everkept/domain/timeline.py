@@ -154,6 +154,14 @@ def settle(facts: Iterable[TimelineFact], verdicts: Mapping[Pair, Verdict]) -> l
     return [_state(entry) for entry in _replay(facts, verdicts)]
 
 
+def settle_and_find(
+    facts: Iterable[TimelineFact], verdicts: Mapping[Pair, Verdict]
+) -> tuple[list[FactState], list[Pair]]:
+    """What `settle` and `find_conflicts` say, from one replay."""
+    entries = _replay(facts, verdicts)
+    return [_state(entry) for entry in entries], _conflicts(entries)
+
+
 def find_conflicts(
     facts: Iterable[TimelineFact], verdicts: Mapping[Pair, Verdict], new_ids: Collection[int] | None = None
 ) -> list[Pair]:
@@ -161,13 +169,18 @@ def find_conflicts(
 
     A ruling can uncover another pair (the statement before a refuted one), so ask again until there is none.
     """
-    entries = {entry.fact.id: entry for entry in _replay(facts, verdicts)}
+    pairs = _conflicts(_replay(facts, verdicts))
+    return [pair for pair in pairs if new_ids is None or pair[0] in new_ids or pair[1] in new_ids]
+
+
+def _conflicts(replayed: Iterable[_Entry]) -> list[Pair]:
+    entries = {entry.fact.id: entry for entry in replayed}
     pairs = [
         (entry.fact.id, later) for entry in entries.values() for later in sorted(entry.open_with)
         if entry.fact.order < entries[later].fact.order
     ]  # fmt: skip
     pairs.sort(key=lambda pair: (entries[pair[1]].fact.order, entries[pair[0]].fact.order))
-    return [pair for pair in pairs if new_ids is None or pair[0] in new_ids or pair[1] in new_ids]
+    return pairs
 
 
 def pair_of(one: TimelineFact, other: TimelineFact) -> Pair:
@@ -189,11 +202,28 @@ class _Slot:
     one_at_a_time: bool | None
     """What the predicate itself says; None where it depends on the statements."""
     said: list[_Entry] = field(default_factory=list)
+    not_many: list[_Entry] = field(default_factory=list)
+    """Of `said`, without those that say themselves that several hold together."""
+    single: list[_Entry] = field(default_factory=list)
+    """Of `said`, those that say themselves that one holds at a time."""
     by_object: dict[str, list[_Entry]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, entry: _Entry) -> None:
         self.said.append(entry)
         self.by_object[entry.object].append(entry)
+        if entry.fact.single_valued is not False:
+            self.not_many.append(entry)
+        if entry.fact.single_valued is True:
+            self.single.append(entry)
+
+    def rivals(self, entry: _Entry) -> list[_Entry]:
+        """Statements with another object that `holds_one` does not let stand beside `entry` as a matter of course."""
+        if self.one_at_a_time is False:
+            return []
+        said = self.said
+        if self.one_at_a_time is None and entry.fact.single_valued is not True:
+            said = self.not_many if entry.fact.single_valued is None else self.single
+        return [one for one in said if one.object != entry.object and one.stands and not one.fact.closes]
 
     def statements(self) -> list[_Entry]:
         return [entry for entry in self.said if entry.stands and not entry.fact.closes]
@@ -213,8 +243,12 @@ def _replay(facts: Iterable[TimelineFact], verdicts: Mapping[Pair, Verdict]) -> 
     entries = [_Entry(fact, normalise_name(fact.object), fact.valid_until_us) for fact in ordered]
     by_id = {entry.fact.id: entry for entry in entries}
     grouped: dict[tuple[str, str], list[_Entry]] = defaultdict(list)
+    keys: dict[tuple[str, str], tuple[str, str]] = {}
     for entry in entries:
-        grouped[normalise_name(entry.fact.entity), normalise_predicate(entry.fact.predicate)].append(entry)
+        said = entry.fact.entity, entry.fact.predicate
+        if said not in keys:
+            keys[said] = normalise_name(said[0]), normalise_predicate(said[1])
+        grouped[keys[said]].append(entry)
     slots: dict[int, _Slot] = {}
     for (_, predicate), group in grouped.items():
         _retract(group)
@@ -271,7 +305,7 @@ def _decide(entry: _Entry, slot: _Slot, verdicts: Mapping[int, Verdict], by_id: 
     same = [other for other in slot.same(entry) if _tells_the_same(entry, other)]
     if _repeats(entry, same):
         return
-    rivals = [] if slot.one_at_a_time is False else [one for one in slot.statements() if one.object != entry.object]
+    rivals = slot.rivals(entry)
     unknown = [one for one in rivals if slot.holds_one(one, entry) is None and _compete(one, entry)][-RIVALS_MAX:]
     # A verdict counts where the pair would be asked about today, so that one given on less knowledge cannot linger.
     judged = {id: verdict for id, verdict in verdicts.items() if _arguable(by_id[id], entry, slot, unknown)}

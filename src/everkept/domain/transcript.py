@@ -19,6 +19,8 @@ FENCE_CLOSE = "</transcript>"
 _HIDDEN = re.compile("[<>\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _DENSE = ((0x1100, 0x11FF), (0x2E80, 0x9FFF), (0xAC00, 0xD7FF), (0xF900, 0xFAFF), (0xFF00, 0xFFEF), (0x1F000, 0x3FFFF))
+_DENSE_CHAR = re.compile("[" + "".join(f"{chr(low)}-{chr(high)}" for low, high in _DENSE) + "]")
+_NOT_LATIN = re.compile("[\u0250-\U0010ffff]")
 _NEVER_FIRST = re.compile("[\u200d\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
 _REGIONAL = re.compile("[\U0001f1e6-\U0001f1ff]")
 _CUT_AFTER = (re.compile(r"\n\s*"), re.compile(r"[.!?。！？]\s*"), re.compile(r"\s+"))
@@ -73,11 +75,7 @@ def estimate_tokens(text: str) -> int:
     """About how many tokens a model counts: 4 Latin characters or 1 CJK character each, 2 of other scripts."""
     if text.isascii():
         return -(-len(text) // 4)
-    quarters = 0
-    for char in text:
-        code = ord(char)
-        dense = code >= 0x1100 and any(low <= code <= high for low, high in _DENSE)
-        quarters += 4 if dense else 1 if code < 0x250 else 2
+    quarters = len(text) + len(_NOT_LATIN.findall(text)) + 2 * len(_DENSE_CHAR.findall(text))
     return -(-quarters // 4)
 
 

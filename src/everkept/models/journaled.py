@@ -68,7 +68,9 @@ class JournaledModel:
         if len(kept) >= self._asks_max * budget:
             raise InvalidOutput(f"the model's replies cannot be used: {reason}", asks=len(kept))
         left = self._asks_max * budget - len(kept) - 1
-        return await self._pay(address, question, parse, recipe, ask=fresh + len(kept) + 1, left=left, heard=heard)
+        # Past the highest kept one, not their number: an erase may have taken an earlier reply and left a later one.
+        ask = max((k.ask for k in kept), default=fresh) + 1
+        return await self._pay(address, question, parse, recipe, ask=ask, left=left, heard=heard)
 
     async def _pay(
         self, address: Address, question: Question, parse: Callable[[str], T], recipe: Recipe, *, ask: int, left: int,

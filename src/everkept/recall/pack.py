@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Final
 
 from everkept.domain.transcript import estimate_tokens
@@ -41,29 +42,31 @@ class Packed:
 
 def pack(items: Sequence[Item], tokens: int | None = None) -> Packed:
     """Pack items, given best first, into at most `tokens` (by estimate); no budget means all of them."""
-    kept: list[Item] = []
+    kept: list[tuple[Item, str]] = []
     used, kinds = 0, set()
     for item in items:
-        heading = 0 if item.kind in kinds else estimate_tokens(_heading(item.kind)) + 1
-        cost = estimate_tokens(_line(item)) + 1 + heading
-        if tokens is not None and used + cost > tokens:
-            continue
-        used += cost
+        line = _line(item)
+        if tokens is not None:
+            heading = 0 if item.kind in kinds else estimate_tokens(_heading(item.kind)) + 1
+            cost = estimate_tokens(line) + 1 + heading
+            if used + cost > tokens:
+                continue
+            used += cost
         kinds.add(item.kind)
-        kept.append(item)
+        kept.append((item, line))
     text = _block(kept)
     if items and not kept:
         note = NOTHING_FITS.format(tokens=tokens)
         text = note if tokens is None or estimate_tokens(note) <= tokens else ""
-    return Packed(text=text, tokens=estimate_tokens(text), kept=frozenset(i.id for i in kept))
+    return Packed(text=text, tokens=estimate_tokens(text), kept=frozenset(i.id for i, _ in kept))
 
 
-def _block(items: Sequence[Item]) -> str:
+def _block(lines: Sequence[tuple[Item, str]]) -> str:
     parts = []
     for kind, _ in _HEADINGS:
-        mine = sorted((i for i in items if i.kind == kind), key=_time)
+        mine = sorted([(_time(item), line) for item, line in lines if item.kind == kind], key=itemgetter(0))
         if mine:
-            parts.append("\n".join([_heading(kind), *map(_line, mine)]))
+            parts.append("\n".join([_heading(kind), *[line for _, line in mine]]))
     return "\n".join(parts)
 
 

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from everkept.domain import text as analyser
 from everkept.domain.passage import Traits, capitals_of, local_time
 from everkept.recall.question import Question
-from everkept.store.search import Hit
+from everkept.recall.table import FACT, NOBODY, TURN, Columns
+from everkept.store.search import NEVER_US
 
 Array = npt.NDArray[np.float32]
 
@@ -103,27 +104,24 @@ FIRST_PERSON: Final = frozenset(
 
 
 class Words:
-    """The analysed words of one passage, parsed once."""
+    """The analysed words of one passage, parsed once. Terms stand as their hashes, so that numpy can compare them."""
 
-    __slots__ = ("_content", "counts", "length", "own", "said", "speaker")
+    __slots__ = ("_content", "hashes", "length", "own", "said", "speaker")
 
     def __init__(self, speaker: str, own: str, said: str) -> None:
-        self.own = own
-        counts: dict[str, int] = {}
         terms = own.split()
-        self._content: str | None = None
-        for term in terms:
-            counts[term] = counts.get(term, 0) + 1
-        self.counts = counts
+        self.own = own
         self.length = len(terms)
+        self.hashes = np.fromiter(map(hash, terms), np.int64, len(terms))
+        self._content: npt.NDArray[np.int64] | None = None
         self.speaker = _set_of(speaker)
         self.said = _set_of(said)
 
     @property
-    def content(self) -> str:
-        """Without stop words, with a space at either end. Made when first asked for: neighbours never are."""
+    def content(self) -> npt.NDArray[np.int64]:
+        """Without stop words. Made when first asked for: neighbours never are."""
         if self._content is None:
-            self._content = " ".join(["", *[t for t in self.own.split() if t not in _STOP_STEMS], ""])
+            self._content = np.array([hash(t) for t in self.own.split() if t not in _STOP_STEMS], np.int64)
         return self._content
 
 
@@ -142,48 +140,52 @@ class Frequencies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Candidates, with the turns around them. The first `size` of `hits` are the candidates."""
+    """Candidates, with the turns around them. The first `size` of `passages` and `words` are the candidates."""
 
-    hits: Sequence[Hit]
+    passages: Columns
+    names: Sequence[str]
+    """Speakers, by the code in `passages`."""
     words: Sequence[Words]
     size: int
     near: Mapping[int, npt.NDArray[np.intp]]
-    """For each distance of `NEAR`, the place in `hits` of each candidate's neighbour; -1 where there is none."""
+    """For each distance of `NEAR`, the place in `passages` of each candidate's neighbour; -1 where there is none."""
+
+    @property
+    def candidates(self) -> Columns:
+        return Columns(*[column[: self.size] for column in self.passages])
 
 
 def features_of(question: Question, window: Window, frequencies: Frequencies) -> dict[str, Array]:
     """Every feature that needs no vectors: name → shape (size,)."""
     bm = _bm(question, window, frequencies)
-    hits = window.hits[: window.size]
-    turns = np.array([h.kind == "turn" for h in hits], np.bool_)
-    traits = np.array([h.traits for h in window.hits] + [0], np.int64)
-    own_traits = traits[: window.size]
-    asks = ((traits & Traits.ASKS) > 0).astype(np.float32)
-    temporal = ((own_traits & Traits.TEMPORAL) > 0).astype(np.float32)
-    speaker, first_named = _by_speaker(question, hits, people_of(hits))
+    mine = window.candidates
+    turns = mine.kind == TURN
+    asks = np.append((window.passages.traits & Traits.ASKS) > 0, False).astype(np.float32)
+    temporal = ((mine.traits & Traits.TEMPORAL) > 0).astype(np.float32)
+    speaker, first_named = _by_speaker(question, mine, window.names)
     habits = {
-        "opener": np.array([h.seq is not None and h.seq == h.sitting for h in hits], np.float32),
+        "opener": ((mine.seq > 0) & (mine.seq == mine.sitting)).astype(np.float32),
         "prev_q": asks[window.near[-1]],
         "ends_q": asks[: window.size],
-        "capitals": capitals_of(own_traits).astype(np.float32),
+        "capitals": capitals_of(mine.traits).astype(np.float32),
     }
     return {
         "bm": bm,
-        "session_max": _session_max(bm, hits),
+        "session_max": _session_max(bm, mine),
         "speaker": speaker,
         "first_named": first_named,
         "when_temporal": temporal if question.asks_when else np.zeros_like(temporal),
         "temporal": temporal,
-        "month": _month(question, hits),
-        **{name: _even(values, turns) for name, values in habits.items()},
+        "month": _month(question, mine),
+        **(habits if turns.all() else {name: _even(values, turns) for name, values in habits.items()}),
         "bigram": _bigrams(question, window),
-        "fact": np.array([h.kind == "fact" for h in hits], np.float32),
+        "fact": (mine.kind == FACT).astype(np.float32),
     }
 
 
 def _even(values: Array, turns: npt.NDArray[np.bool_]) -> Array:
     """A habit of turns. What is no turn is neither favoured nor held back: it gets what turns have on average."""
-    if turns.all() or not turns.any():
+    if not turns.any():
         return values * turns
     return np.where(turns, values, values[turns].mean()).astype(np.float32)
 
@@ -195,18 +197,20 @@ def score(features: Mapping[str, Array], weights: Mapping[str, float]) -> Array:
     return total
 
 
-def people_of(hits: Sequence[Hit]) -> list[str]:
+def people_of(passages: Columns, names: Sequence[str]) -> list[str]:
     """The participants, in a fixed order."""
-    return sorted({h.speaker for h in hits if h.speaker and h.kind == "turn"})
+    spoken = set(passages.speaker[passages.kind == TURN].tolist())
+    return sorted(names[code] for code in spoken if code != NOBODY)
 
 
 def _bm(question: Question, window: Window, frequencies: Frequencies) -> Array:
     terms, size = question.terms, window.size
     idf = np.array([frequencies.idf(t) for t in terms], np.float32)
-    own = _own_frequencies(terms, window.words)
+    lengths = np.array([w.length for w in window.words])
+    own = _own_frequencies(terms, window.words, lengths)
     speaker = _presence(terms, [w.speaker for w in window.words])
     said = _presence(terms, [w.said for w in window.words[:size]])
-    length = np.array([w.length for w in window.words] + [0], np.float32)[:, None]
+    length = np.append(lengths, 0).astype(np.float32)[:, None]
     mean = frequencies.mean_length
     alone = own[:size] / (1 - B + B * length[:size] / mean) + SPEAKER_TF * speaker[:size] + said[:size]
     beside = (own + speaker) / (1 - B + B * (length + 1) / (mean + 1))
@@ -216,19 +220,13 @@ def _bm(question: Question, window: Window, frequencies: Frequencies) -> Array:
     return np.asarray((alone / (alone + K1)) @ idf * np.float32((K1 + 1) / total), np.float32)
 
 
-def _own_frequencies(terms: Sequence[str], passages: Sequence[Words]) -> Array:
+def _own_frequencies(terms: Sequence[str], passages: Sequence[Words], lengths: npt.NDArray[np.int64]) -> Array:
     """Shape (len(passages) + 1, len(terms)); the last row, zeros, stands for a neighbour that is not there."""
-    column = {t: i for i, t in enumerate(terms)}
-    wanted = column.keys()
     out = np.zeros((len(passages) + 1, len(terms)), np.float32)
-    rows, columns, values = [], [], []
-    for row, words in enumerate(passages):
-        counts = words.counts
-        for term in counts.keys() & wanted:
-            rows.append(row)
-            columns.append(column[term])
-            values.append(counts[term])
-    out[rows, columns] = values
+    hashes = np.concatenate([w.hashes for w in passages])
+    row = np.repeat(np.arange(len(passages)), lengths)
+    for column, term in enumerate(terms):
+        out[:, column] = np.bincount(row[np.flatnonzero(hashes == hash(term))], minlength=len(out))
     return out
 
 
@@ -239,23 +237,23 @@ def _presence(terms: Sequence[str], sets: Sequence[frozenset[str]]) -> Array:
     return table[[*[different[s] for s in sets], len(different)]]
 
 
-def _session_max(bm: Array, hits: Sequence[Hit]) -> Array:
+def _session_max(bm: Array, passages: Columns) -> Array:
     """The best bm of any candidate of the same sitting; what belongs to no sitting stands for itself."""
-    best: dict[tuple[int, int], float] = {}
-    keys = [(h.stream, h.sitting) if h.stream is not None and h.sitting is not None else None for h in hits]
-    values = bm.tolist()
-    for key, value in zip(keys, values, strict=True):
-        if key is not None and value > best.get(key, -1.0):
-            best[key] = value
-    return np.array([v if k is None else best[k] for k, v in zip(keys, values, strict=True)], np.float32)
+    alone = (passages.stream == 0) | (passages.sitting == 0)
+    key = np.where(alone, -1 - np.arange(bm.size), passages.stream << 32 | passages.sitting)
+    different, place = np.unique(key, return_inverse=True)
+    best = np.zeros(different.size, np.float32)
+    np.maximum.at(best, place, bm)
+    return best[place]
 
 
-def _by_speaker(question: Question, hits: Sequence[Hit], people: Sequence[str]) -> tuple[Array, Array]:
+def _by_speaker(question: Question, passages: Columns, names: Sequence[str]) -> tuple[Array, Array]:
     """±.5 for the one participant whom the question names; where it names several, for the one named first.
 
     "I" names the asker, where there is one human among the participants. Of facts, the speaker is whom they are about.
     """
-    nothing = np.zeros(len(hits), np.float32)
+    nothing = np.zeros(passages.id.size, np.float32)
+    people = people_of(passages, names)
     place = {p: _named_at(question.words, p) for p in people}
     named = sorted((at, p) for p, at in place.items() if at is not None)
     humans = [p for p in people if p.casefold() not in NOT_HUMAN]
@@ -264,7 +262,7 @@ def _by_speaker(question: Question, hits: Sequence[Hit], people: Sequence[str]) 
     if not named or len(people) < 2:
         return nothing, nothing
     _, first = named[0]
-    said_by = np.array([(h.speaker == first) - 0.5 for h in hits], np.float32)
+    said_by = ((passages.speaker == names.index(first)) - 0.5).astype(np.float32)
     return (said_by, nothing) if len(named) == 1 else (nothing, said_by)
 
 
@@ -277,15 +275,15 @@ def _named_at(words: Sequence[str], person: str) -> int | None:
     return None
 
 
-def _month(question: Question, hits: Sequence[Hit]) -> Array:
+def _month(question: Question, passages: Columns) -> Array:
     """1 where it was said in the month (and year) that the question names, .3 where only the year is named and fits."""
     if not question.months and not question.years:
-        return np.zeros(len(hits), np.float32)
-    return np.array([_month_fits(question, h.occurred_at_us) for h in hits], np.float32)
+        return np.zeros(passages.id.size, np.float32)
+    return np.array([_month_fits(question, at) for at in passages.occurred_at.tolist()], np.float32)
 
 
-def _month_fits(question: Question, occurred_at_us: int | None) -> float:
-    if occurred_at_us is None:
+def _month_fits(question: Question, occurred_at_us: int) -> float:
+    if occurred_at_us == NEVER_US:
         return 0.0
     day = local_time(occurred_at_us)
     if question.months:
@@ -297,5 +295,12 @@ def _bigrams(question: Question, window: Window) -> Array:
     """How many of the question's pairs of words stand side by side in the passage too."""
     if not question.pairs:
         return np.zeros(window.size, np.float32)
-    pairs = [f" {first} {second} " for first, second in question.pairs]
-    return np.array([sum([p in w.content for p in pairs]) for w in window.words[: window.size]], np.float32)
+    contents = [w.content for w in window.words[: window.size]]
+    hashes = np.concatenate(contents)
+    row = np.repeat(np.arange(window.size), [c.size for c in contents])
+    adjacent = row[:-1] == row[1:]
+    found = np.zeros(window.size, np.float32)
+    for first, second in question.pairs:
+        side_by_side = adjacent & (hashes[:-1] == hash(first)) & (hashes[1:] == hash(second))
+        found[row[:-1][side_by_side]] += 1  # once, however often it stands there
+    return found

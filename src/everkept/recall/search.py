@@ -1,7 +1,7 @@
 """One recall, inside one read transaction: terms → candidates → features → ranking.
 
-Caches hold ids, words and bits. Whatever is returned was read in this snapshot under the whole scope and `hidden =
-false`, so that a stale cache can miss something and never show it.
+Caches hold ids, words, numbers and bits. Whatever is returned was looked up in this snapshot under the whole scope and
+`hidden = false`, so that a stale cache can miss something and never show it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from everkept.domain import text as analyser
 from everkept.domain.scope import Scope
@@ -19,15 +18,16 @@ from everkept.errors import InvalidInput
 from everkept.models.pooling import Pooling, Vector, content_words, cosines_of_int8, names_of
 from everkept.ports.embedder import WordVectors
 from everkept.recall import rank
-from everkept.recall.candidates import lexical_order, load_first
-from everkept.recall.memo import FrequencyMemo, Recent
+from everkept.recall.candidates import Pool, first_of, lexical_order, shown_places
+from everkept.recall.memo import FrequencyMemo, PostingsMemo, Recent
 from everkept.recall.question import TERMS_MAX, Question, read_question
+from everkept.recall.table import Columns, Ints, PassageTable, Rows, TableCache
 from everkept.recall.vectors import SignBits, VectorCache
 from everkept.store import search as store
 from everkept.store.connection import Connection
-from everkept.store.search import KINDS, Hit, TimeLimit
+from everkept.store.search import KINDS, Hit
 
-_PARSED_MAX: Final = 8_192
+_PARSED_MAX: Final = 16_384
 _DENSE_FILTERED: Final = 400
 """Dense candidates looked through where the scan cannot see the filter (stream, kind, time)."""
 _NO_WORDS: Final = rank.Words("", "", "")
@@ -45,6 +45,8 @@ class Query:
     """Only turns recorded up to then (`known_at`)."""
     vector: Vector | None = None
     model: str | None = None
+    depth: int | None = None
+    """How many of the best are wanted; None for every candidate."""
 
 
 class RankedHit(NamedTuple):
@@ -58,7 +60,7 @@ class RankedHit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """Every candidate, best first. `lexical_only`: no vector could be used."""
+    """The candidates, best first, as many as were wanted. `lexical_only`: no vector could be used."""
 
     hits: Sequence[RankedHit]
     people: Sequence[str]
@@ -96,109 +98,104 @@ class Searcher:
         self._bits = VectorCache(words.name, words.dim) if words else None
         self._frequencies = FrequencyMemo()
         self._parsed: Recent[int, rank.Words] = Recent(_PARSED_MAX)
-        self._places: Recent[tuple[int, int], Hit] = Recent(_PARSED_MAX)
+        self._tables = TableCache()
+        self._postings = PostingsMemo()
         self._revisions: dict[int, int] = {}
 
     def search(self, conn: Connection, scope: Scope, query: Query) -> Ranked:
         """Rank what the scope holds. Raises InvalidInput for an unknown kind or a query without a single term."""
         kinds = _known_kinds(query.kinds)
         question = read_question(query.text)
-        self._follow_erasures(conn, scope)
+        pool = self._pool(conn, scope, query, kinds)
         stems = [analyser.stem(w) for w in question.words]
-        frequencies = self._frequencies.read(conn, [*question.terms, *stems, store.scope_term(scope)])
+        terms = [*question.terms, *stems, store.scope_term(scope)]
+        frequencies = self._frequencies.read(conn, terms, pool.newest)
         question = _rarest_terms(question, frequencies)
-        hits, static = self._candidates(conn, scope, query, question, kinds, frequencies)
-        if not hits:
+        ids, static = self._candidates(pool, query, question, frequencies)
+        if not ids.size:
             return Ranked(hits=(), people=(), lexical_only=static is None)
-        window = self._window(conn, hits)
+        window = self._window(conn, pool.table, ids)
         features = rank.features_of(question, window, frequencies)
-        ids = [h.id for h in hits]
         if static is not None:
             own, around = static.bits.cosines(static.question, ids)
             features |= {"static_turn": _unknown_as_median(own), "static_3": _unknown_as_median(around)}
-        neural = _neural_features(conn, query, ids)
+        neural = _neural_features(conn, query, ids.tolist())
         features |= neural
         weights = self._weights.of(static=static is not None, neural=bool(neural))
         return Ranked(
-            hits=_ranked(hits, window, rank.score(features, weights)),
-            people=rank.people_of(hits),
+            hits=_ranked(pool, window, rank.score(features, weights), query.depth),
+            people=rank.people_of(window.candidates, window.names),
             lexical_only=static is None and not neural,
             features=features,
             weights=weights,
         )
 
-    def _follow_erasures(self, conn: Connection, scope: Scope) -> None:
-        """Words of what was erased or hidden since the last look are forgotten, also as somebody's neighbour."""
+    def _pool(self, conn: Connection, scope: Scope, query: Query, kinds: tuple[str, ...]) -> Pool:
         revision = store.vectors_revision(conn, scope.project)
+        self._follow_erasures(scope, revision)
+        newest = store.newest_passage(conn)
+        return Pool(
+            conn=conn,
+            table=self._tables.follow(conn, scope.project, revision, newest),
+            scope=scope,
+            kinds=kinds,
+            said_until_us=query.said_until_us,
+            recorded_until_us=query.recorded_until_us,
+            newest=newest,
+        )
+
+    def _follow_erasures(self, scope: Scope, revision: int) -> None:
+        """Words of what was erased or hidden since the last look are forgotten, also as somebody's neighbour."""
         if self._revisions.get(scope.project, revision) != revision:
             self._parsed.clear()
-            self._places.clear()
+            self._postings.clear()
         self._revisions[scope.project] = revision
 
     def _candidates(
-        self,
-        conn: Connection,
-        scope: Scope,
-        query: Query,
-        question: Question,
-        kinds: Sequence[str],
-        frequencies: rank.Frequencies,
-    ) -> tuple[list[Hit], _Static | None]:
-        timed = query.said_until_us is not None or query.recorded_until_us is not None
-        limit = (
-            TimeLimit(said_until_us=query.said_until_us, recorded_until_us=query.recorded_until_us) if timed else None
-        )
-
-        def wanted(hit: Hit) -> bool:
-            return hit.kind in kinds
-
-        order = lexical_order(conn, scope, question.terms, kinds, frequencies)
-        hits = load_first(conn, scope, order, self._lexical, limit=limit, keep=wanted)
-        static = self._static(conn, scope, query.text, hits, frequencies)
+        self, pool: Pool, query: Query, question: Question, frequencies: rank.Frequencies
+    ) -> tuple[Ints, _Static | None]:
+        order = lexical_order(pool, question.terms, frequencies, self._postings)
+        ids = first_of(pool, order, self._lexical)
+        static = self._static(pool, query.text, ids, frequencies)
         if static is not None:
-            filtered = timed or scope.stream is not None or set(kinds) != set(KINDS)
-            nearest = static.bits.nearest(static.question, scope.subject, _DENSE_FILTERED if filtered else self._dense)
-            had = {h.id for h in hits}
-            hits += load_first(conn, scope, nearest, self._dense, limit=limit, keep=wanted, had=had)
-        return hits, static
+            limit = _DENSE_FILTERED if pool.narrow else self._dense
+            nearest = static.bits.nearest(static.question, pool.scope.subject, limit)
+            nearest = first_of(pool, nearest[pool.visible(nearest)], self._dense)
+            had = set(ids.tolist())
+            ids = np.concatenate([ids, np.array([i for i in nearest.tolist() if i not in had], np.int64)])
+        return ids, static
 
-    def _static(
-        self, conn: Connection, scope: Scope, text: str, hits: Sequence[Hit], frequencies: rank.Frequencies
-    ) -> _Static | None:
+    def _static(self, pool: Pool, text: str, ids: Ints, frequencies: rank.Frequencies) -> _Static | None:
         if self._words is None or self._bits is None:
             return None
-        bits = self._bits.follow(conn, scope.project)
+        bits = self._bits.follow(pool.conn, pool.scope.project, pool.table.revision)
         if not bits.ids.size:
             return None
-        names = names_of(rank.people_of(hits))
+        names = names_of(rank.people_of(pool.table.take(pool.table.rows_of(ids)), pool.table.names))
         pooling = Pooling(self._words, passages=frequencies.passages, frequencies=frequencies.of_term, names=names)
         vector = pooling.pool(content_words(text))
         return _Static(bits=bits, question=vector) if vector.any() else None
 
-    def _window(self, conn: Connection, hits: Sequence[Hit]) -> rank.Window:
+    def _window(self, conn: Connection, table: PassageTable, ids: Ints) -> rank.Window:
         """The candidates with their neighbours of the same sitting."""
-        had = {(h.stream, h.seq) for h in hits if h.kind == "turn"}
-        wanted = {
-            (h.stream, h.seq + d)
-            for h in hits
-            if h.kind == "turn" and h.stream is not None and h.seq is not None and h.sitting is not None
-            for d in rank.NEAR
-            if h.seq + d >= h.sitting
-        } - had
-        found, missing = self._places.get_many(wanted)
-        loaded = {(h.stream, h.seq): h for h in store.load_turns_at(conn, missing)}
-        self._places.put_many([(key, loaded[key]) for key in missing if key in loaded])
-        everything = [*hits, *found.values(), *loaded.values()]
+        mine = table.rows_of(ids)
+        beside = table.beside(mine, tuple(rank.NEAR))
+        rows, near = _with_neighbours(mine, beside)
+        passages = table.take(rows)
         return rank.Window(
-            hits=everything, words=self._parse(conn, everything), size=len(hits), near=_near(everything, len(hits))
+            passages=passages,
+            names=table.names,
+            words=self._parse(conn, passages.id.tolist()),
+            size=len(mine),
+            near=dict(zip(rank.NEAR, near, strict=True)),
         )
 
-    def _parse(self, conn: Connection, hits: Sequence[Hit]) -> list[rank.Words]:
-        found, missing = self._parsed.get_many([h.id for h in hits])
+    def _parse(self, conn: Connection, ids: Sequence[int]) -> list[rank.Words]:
+        found, missing = self._parsed.get_many(ids)
         made = {r[0]: rank.Words(r[1], r[2], r[3]) for r in store.load_terms(conn, missing)}
         self._parsed.put_many(made.items())
         found |= made
-        return [found.get(h.id, _NO_WORDS) for h in hits]
+        return [found.get(i, _NO_WORDS) for i in ids]
 
 
 def choose(
@@ -237,20 +234,17 @@ def _rarest_terms(question: Question, frequencies: rank.Frequencies) -> Question
     return replace(question, terms=tuple([t for t in question.terms if t in kept]))
 
 
-def _near(everything: Sequence[Hit], size: int) -> dict[int, npt.NDArray[np.intp]]:
-    """For each distance, where the neighbour of each of the first `size` stands; -1 unless of the same sitting."""
-    turn = np.array([h.kind == "turn" and h.stream is not None for h in everything])
-    sitting = np.array([h.sitting or 0 for h in everything], np.int64)
-    key = np.array([(h.stream or 0) << 32 | (h.seq or 0) for h in everything], np.int64)
-    key[~turn] = -np.arange(1, np.count_nonzero(~turn) + 1)
-    order = np.argsort(key)
-    in_order = key[order]
-    near = {}
-    for distance in rank.NEAR:
-        at = order[np.minimum(np.searchsorted(in_order, key[:size] + distance), len(order) - 1)]
-        same = turn[:size] & (key[at] == key[:size] + distance) & (sitting[at] == sitting[:size])
-        near[distance] = np.where(same, at, -1)
-    return near
+def _with_neighbours(mine: Rows, beside: Rows) -> tuple[Rows, Rows]:
+    """(`mine` and then all rows of `beside` that are not among them, the place of each of `beside` in that).
+
+    Both are -1 where there is no neighbour.
+    """
+    rows, at = np.unique(np.concatenate([mine, beside.ravel()]), return_inverse=True)
+    place = np.full(rows.size, -1, np.intp)
+    place[at[: mine.size]] = np.arange(mine.size)
+    others = np.flatnonzero((place < 0) & (rows >= 0))
+    place[others] = mine.size + np.arange(others.size)
+    return np.concatenate([mine, rows[others]]), place[at[mine.size :]].reshape(beside.shape)
 
 
 def _unknown_as_median(cosines: Vector) -> Vector:
@@ -275,8 +269,13 @@ def _neural_features(conn: Connection, query: Query, ids: Sequence[int]) -> dict
     return features
 
 
-def _ranked(hits: Sequence[Hit], window: rank.Window, scores: Vector) -> list[RankedHit]:
-    """Best first; the newer one first among equals."""
-    order = np.lexsort((-np.array([h.id for h in hits]), -scores)).tolist()
-    values = scores.tolist()
-    return [RankedHit(hits[i], values[i], window.words[i].own, i) for i in order]
+def _ranked(pool: Pool, window: rank.Window, scores: Vector, depth: int | None) -> list[RankedHit]:
+    """The best that this snapshot shows, best first; the newer one first among equals."""
+    ids = window.candidates.id
+    order = np.lexsort((-ids, -scores))
+    order = order[shown_places(pool, ids[order], order.size if depth is None else depth)]
+    hits = Columns(*[column[order] for column in window.candidates]).hits(window.names)
+    return [
+        RankedHit(hit, score, window.words[place].own, place)
+        for hit, score, place in zip(hits, scores[order].tolist(), order.tolist(), strict=True)
+    ]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from everkept.domain.ids import ProjectId
 from everkept.models.pooling import Bits, Vector, cosines_of_bits
 from everkept.store.connection import Connection, Row
-from everkept.store.search import load_vectors_since, vectors_revision
+from everkept.store.search import load_vectors_since
 
 _RESCORED = 200
 _CHUNK = 20_000
@@ -66,15 +66,14 @@ class SignBits:
         order = np.argsort(-cosines_of_bits(around, query), kind="stable")[:limit] if ids.size else np.zeros(0, np.intp)
         return ids[order]
 
-    def cosines(self, query: Vector, passages: Sequence[int]) -> tuple[Vector, Vector]:
+    def cosines(self, query: Vector, passages: npt.NDArray[np.int64]) -> tuple[Vector, Vector]:
         """(own, around) cosines of these passages; NaN where there is no vector."""
-        wanted = np.array(passages, np.int64)
-        own = np.full(wanted.size, np.nan, np.float32)
+        own = np.full(passages.size, np.nan, np.float32)
         around = own.copy()
-        if not self.ids.size or not wanted.size:
+        if not self.ids.size or not passages.size:
             return own, around
-        place = np.minimum(np.searchsorted(self.ids, wanted), self.ids.size - 1)
-        known = self.ids[place] == wanted
+        place = np.minimum(np.searchsorted(self.ids, passages), self.ids.size - 1)
+        known = self.ids[place] == passages
         place = place[known]
         both = cosines_of_bits(np.concatenate([self.own[place], self.around[place]]), query)
         own[known] = np.where(self.has_own[place], both[: place.size], 0)
@@ -103,8 +102,8 @@ class VectorCache:
         self._lock = threading.Lock()
         self._of_project: dict[int, SignBits] = {}
 
-    def follow(self, conn: Connection, project: ProjectId) -> SignBits:
-        revision = vectors_revision(conn, project)
+    def follow(self, conn: Connection, project: ProjectId, revision: int) -> SignBits:
+        """`revision` is the project's in the snapshot."""
         with self._lock:
             bits = self._of_project.get(project)
         if bits is None or bits.revision != revision:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from sqlalchemy import text
@@ -61,8 +62,13 @@ returning fence""")
 
 
 def read_changes(conn: Connection, project: int, after: int, limit: int) -> tuple[list[tuple[Any, ...]], int]:
-    """(rows after `after`, head of the sequence). Raises CursorExpired where rows in between were pruned."""
+    """(rows after `after`, head of the sequence).
+
+    Raises CursorExpired where rows in between were pruned, NotFound where the sequence has not come so far.
+    """
     head = int(conn.scalar(_HEAD, {"project": project}) or 0)
+    if after > head:
+        raise NotFound(f"there is no change {after}; the newest is {head}", after=after, head=head)
     floor = conn.scalar(_FLOOR, {"project": project})
     oldest = head + 1 if floor is None else int(floor)
     if after + 1 < oldest:
@@ -103,10 +109,23 @@ def acknowledge(conn: Connection, project: int, name: str, upto: int, fence: int
     return int(row[0])
 
 
-_PRUNE = text("""
-delete from changes where (project_id, seq) in (
-  select project_id, seq from changes where at < :before order by at limit :limit)""")
+_PROJECTS = text("select id from projects order by id")
+_OLDEST = text("select seq, at from changes where project_id = :project order by seq limit :limit")
+_PRUNE = text("delete from changes where project_id = :project and seq <= :through")
 
 
 def prune_changes(conn: Connection, keep_s: float, limit: int = 500) -> int:
-    return conn.run(_PRUNE, {"before": conn.now() - int(keep_s * 1e6), "limit": limit})
+    """Delete the oldest changes past their retention, at most `limit`: up to the first one of a project that is kept.
+
+    Never from the middle: a clock that was set back would leave a gap that no cursor notices.
+    """
+    before = conn.now() - int(keep_s * 1e6)
+    gone = 0
+    for (project,) in conn.rows(_PROJECTS):
+        if gone >= limit:
+            break
+        oldest = conn.rows(_OLDEST, {"project": project, "limit": limit - gone})
+        past = [seq for seq, _ in takewhile(lambda row: row[1] < before, oldest)]
+        if past:
+            gone += conn.run(_PRUNE, {"project": project, "through": past[-1]})
+    return gone

@@ -17,7 +17,8 @@ from everkept.domain.erase import erased_name
 from everkept.domain.ids import ProjectId, row_id
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
-from everkept.store.facts import settle_slots
+from everkept.store.embeddings import around_input, own_input
+from everkept.store.facts import JUDGE, release_names, settle_slots
 from everkept.store.jobs import discard_by_hand
 from everkept.store.search import delete_passages, find_passages_of
 from everkept.store.streams import TIMER
@@ -137,9 +138,9 @@ def _turn_inputs(rows: Sequence[tuple[Any, ...]]) -> list[str]:
         if content is None:
             continue
         line = f"{speaker}: {content}"
-        inputs += [content, line]
-        inputs += [f"{before_speaker}: {before}\n{line}"] if before is not None else []
-        inputs += [f"{line}\n{after_speaker}: {after}"] if after is not None else []
+        inputs += [own_input(content), around_input(line)]
+        inputs += [around_input(f"{before_speaker}: {before}", line)] if before is not None else []
+        inputs += [around_input(line, f"{after_speaker}: {after}")] if after is not None else []
     return inputs
 
 
@@ -200,21 +201,25 @@ def facts(conn: Connection, piece: Piece, _place: Place) -> Chunk:
 
 def _destroy_facts(conn: Connection, piece: Piece, ids: Sequence[int]) -> Counts:
     rows = conn.rows(_FACT_TEXTS, {"ids": _ids(ids)})
-    inputs = [x for r in rows for x in (r[4], f"{r[5]}: {r[4]}")]
+    inputs = [x for r in rows for x in (own_input(r[4]), around_input(f"{r[5]}: {r[4]}"))]
     forgotten = _forget_embeddings(conn, piece.project, inputs)
     passages = delete_passages(conn, ProjectId(piece.project), find_passages_of(conn, "fact", ids))
     for statement in (_DELETE_VERDICTS, _DELETE_EVIDENCE, _DELETE_FACTS):
         conn.run(statement, {"ids": _ids(ids)})
-    entities = _destroy_unused(conn, {e for r in rows for e in (r[2], r[6]) if e is not None})
+    touched = {e for r in rows for e in (r[2], r[6]) if e is not None}
+    renamed = [] if piece.kind == "subject" else release_names(conn, touched)
+    entities = _destroy_unused(conn, touched)
     for subject in sorted({r[1] for r in rows}):
         conn.run(RAISE_EPOCH, {"subject": subject})
         if piece.kind != "subject":
-            _settle(conn, piece.project, subject, [r for r in rows if r[1] == subject])
+            _settle(conn, piece.project, subject, [r for r in rows if r[1] == subject], renamed)
     return {"facts": len(rows), "passages": passages, "embeddings": forgotten, "entities": entities}
 
 
-def _settle(conn: Connection, project: int, subject: int, gone: Sequence[tuple[Any, ...]]) -> None:
-    changed = settle_slots(conn, project, subject, {(r[2], r[3]) for r in gone})
+def _settle(
+    conn: Connection, project: int, subject: int, gone: Sequence[tuple[Any, ...]], renamed: Sequence[tuple[int, str]]
+) -> None:
+    changed = settle_slots(conn, project, subject, {*((r[2], r[3]) for r in gone), *renamed})
     record_changes(conn, project, [
         *(NewChange(kind="fact.erased", ref=row_id("fct", r[0]), subject=subject) for r in gone),
         *(NewChange(kind="fact.changed", ref=row_id("fct", f), subject=subject) for f in changed),
@@ -269,7 +274,7 @@ def windows(conn: Connection, piece: Piece, _place: Place) -> Chunk:
 def forget_summaries(conn: Connection, project: int, window_ids: Sequence[int]) -> Counts:
     """Destroy what search holds of these windows' summaries; the windows stay as they are."""
     rows = conn.rows(_WINDOW_TEXTS, {"ids": _ids(window_ids)})
-    inputs = [x for own, speaker in rows for x in (own, f"{speaker}: {own}")]
+    inputs = [x for own, speaker in rows for x in (own_input(own), around_input(f"{speaker}: {own}"))]
     forgotten = _forget_embeddings(conn, project, inputs)
     passages = delete_passages(conn, ProjectId(project), find_passages_of(conn, "episode", window_ids))
     return {"passages": passages, "embeddings": forgotten}
@@ -322,14 +327,16 @@ def blank_streams(conn: Connection, project: int, ids: Sequence[int]) -> Counts:
 
 # ---- replies
 
-_LOST_FACT = """exists (select 1 from json_each(r.recipe, '$.facts') shown
-    where not exists (select 1 from facts f where f.id = shown.value))"""
+_LOST = """exists (select 1 from json_each(r.recipe, '$.facts') shown
+    where not exists (select 1 from facts f where f.id = shown.value))
+  or exists (select 1 from json_each(r.recipe, '$.entities') shown
+    where not exists (select 1 from entities n where n.id = shown.value))"""
 _PAGE = """
 select r.id, {condition} from replies r where r.subject_id = :subject and r.id > :after order by r.id limit :limit"""
 _REPLIES_TOUCHED = {
-    "event": text(_PAGE.format(condition=f"""r.work like 'window:' || cast(:window as text) || '.%' or {_LOST_FACT}
+    "event": text(_PAGE.format(condition=f"""r.work like 'window:' || cast(:window as text) || '.%' or {_LOST}
   or (json_extract(r.recipe, '$.stream') = :stream and json_extract(r.recipe, '$.through') >= :seq)""")),
-    "stream": text(_PAGE.format(condition=f"json_extract(r.recipe, '$.stream') = :stream or {_LOST_FACT}")),
+    "stream": text(_PAGE.format(condition=f"json_extract(r.recipe, '$.stream') = :stream or {_LOST}")),
 }  # fmt: skip
 _REPLIES_OF = {
     "subject": text("select id from replies where subject_id = :subject order by id limit :limit"),
@@ -341,7 +348,7 @@ _DELETE_REPLIES = text("delete from replies where id in (select value from json_
 def replies(conn: Connection, piece: Piece, place: Place) -> Chunk:
     """Delete journaled replies, whole rows, that were given with something in view that is erased.
 
-    Comes after the facts: a recipe that names a fact which is gone tells of a reply that saw it.
+    Comes after the facts: a recipe that names a fact or an entity which is gone tells of a reply that saw it.
     """
     if piece.kind in _REPLIES_OF:
         ids = [r[0] for r in conn.rows(_REPLIES_OF[piece.kind], {**piece.params, "limit": REPLIES_PER_CHUNK})]
@@ -385,8 +392,9 @@ _PROJECT_CHANGES = text("""
 delete from changes where project_id = :project and seq in (
   select seq from changes where project_id = :project order by seq limit :limit)""")
 _PROJECT_JOBS = text("""
-select kind, key from jobs where id > :after and id <= :upto and project_id = :project and kind <> 'erase_scope'""")
-_LAST_JOB = text("select max(id) from jobs")
+select id, kind, key from jobs where id > :after and project_id = :project and kind <> 'erase_scope'
+order by id limit :limit""")
+_PROJECT_CONSUMERS = text("delete from consumers where project_id = :project")
 
 
 def project_embeddings(conn: Connection, piece: Piece, _place: Place) -> Chunk:
@@ -400,16 +408,28 @@ def project_changes(conn: Connection, piece: Piece, _place: Place) -> Chunk:
 
 
 def project_jobs(conn: Connection, piece: Piece, place: Place) -> Chunk:
-    upto = place.after + ROWS_PER_CHUNK
-    rows = conn.rows(_PROJECT_JOBS, {"project": piece.project, "after": place.after, "upto": upto})
-    dropped = drop_jobs(conn, piece.project, [(r[0], r[1]) for r in rows])
-    return Chunk({"jobs": dropped}, Place(upto) if upto < (conn.scalar(_LAST_JOB) or 0) else None)
+    """Its place only says from where to look, so that the jobs of other projects are read past once."""
+    rows = conn.rows(_PROJECT_JOBS, {"project": piece.project, "after": place.after, "limit": ROWS_PER_CHUNK})
+    dropped = drop_jobs(conn, piece.project, [(r[1], r[2]) for r in rows])
+    return Chunk({"jobs": dropped}, Place(rows[-1][0]) if rows else None)
+
+
+def project_consumers(conn: Connection, piece: Piece, _place: Place) -> Chunk:
+    """Whoever followed the project's changes: the names are the project's own words."""
+    return Chunk({"consumers": conn.run(_PROJECT_CONSUMERS, {"project": piece.project})}, None)
+
+
+def judge(conn: Connection, piece: Piece, _place: Place) -> Chunk:
+    """The one job that a subject has for itself."""
+    return Chunk({"jobs": drop_jobs(conn, piece.project, [(JUDGE, str(piece.subject))])}, None)
 
 
 STAGES: dict[Kind, tuple[Stage, ...]] = {
     "event": (facts, replies),
     "stream": (facts, windows, turns, replies, changes),
-    "subject": (streams, facts, windows, turns, passages, entities, replies, changes),
-    "project": (project_embeddings, project_changes, project_jobs, replies),
+    "subject": (streams, facts, windows, turns, passages, entities, judge, replies, changes),
+    "project": (project_embeddings, project_changes, project_jobs, replies, project_consumers),
 }
 """In this order. Windows go after their facts, replies after both."""
+SUBJECT_OF_PROJECT = tuple(stage for stage in STAGES["subject"] if stage not in (replies, changes))
+"""The project deletes all its replies and changes at its end: none of its subjects walks through them."""

@@ -10,6 +10,19 @@ from sqlalchemy import text
 from everkept.errors import SubjectMoved
 from everkept.store.connection import Connection
 
+INPUT_CHARS_MAX = 8_000
+"""What a neural embedder is given of a text: about the 2,000 tokens that servers take; a message may be far longer."""
+
+
+def own_input(said: str) -> str:
+    return said[:INPUT_CHARS_MAX]
+
+
+def around_input(*lines: str) -> str:
+    """Lines of a conversation as one text, each with its even share of the room."""
+    return "\n".join(line[: INPUT_CHARS_MAX // len(lines)] for line in lines)
+
+
 _FIND = text("""
 select text_hash, vector from embeddings where project_id = :project and model = :model and dim = :dim
   and text_hash in (select value from json_each(:hashes))""")
@@ -23,6 +36,23 @@ def find_embeddings(conn: Connection, project: int, model: str, dim: int, hashes
     wanted = json.dumps(list(hashes))
     rows = conn.rows(_FIND, {"project": project, "model": model, "dim": dim, "hashes": wanted})
     return {h: bytes(v) for h, v in rows}
+
+
+_FORGET_OTHERS = tuple(
+    text(f"""
+delete from embeddings where (project_id, model, dim, text_hash) in (
+  select project_id, model, dim, text_hash from embeddings
+  where project_id = :project and model {side} :model limit :limit)""")
+    for side in "<>"
+)
+
+
+def forget_other_embeddings(conn: Connection, project: int, model: str, limit: int) -> int:
+    """Delete some of what other embedders than `model` ('' = none is used) computed for the project; how many."""
+    gone = 0
+    for statement in _FORGET_OTHERS:  # a seek each, where `<>` would walk everything that is kept
+        gone += conn.run(statement, {"project": project, "model": model, "limit": limit - gone})
+    return gone
 
 
 _ERASURES = text("select coalesce(max(id), 0) from erasures where project_id = :project")

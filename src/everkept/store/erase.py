@@ -23,6 +23,7 @@ from everkept.store.destroy import (
     RAISE_EPOCH,
     STAGES,
     STREAMS_PER_CHUNK,
+    SUBJECT_OF_PROJECT,
     Counts,
     Kind,
     Piece,
@@ -38,10 +39,11 @@ from everkept.store.jobs import discard_by_hand, ensure_lane, release_by_hand, r
 from everkept.store.residue import plan_erase, residue
 from everkept.store.search import find_passages_of, hide_passages
 from everkept.store.streams import EMBED, TIMER
-from everkept.store.windows import EXTRACT, FOLD, SUMMARISE, fold_wish, get_window, jobs_of
+from everkept.store.windows import EXTRACT, FOLD, SUMMARISE, find_window, fold_wish, jobs_of
 
 __all__ = [
-    "ERASE", "Erasure", "clean_file", "erase", "erase_chunk", "find_erasure", "finish_erase", "plan_erase", "residue",
+    "ERASE", "Erasure", "clean_again", "clean_file", "erase", "erase_chunk", "find_erasure", "finish_erase",
+    "note_cleaned", "plan_erase", "residue",
 ]  # fmt: skip
 
 ERASE = "erase_scope"
@@ -65,6 +67,10 @@ class Erasure:
     destroyed: Counts
     residue: int | None
     done_at: int | None
+    cleanings: int
+    """How often its end could not clean the file."""
+    unclean: str | None
+    """Why the file may still hold the words; a later maintenance run cleans it, and None is said again."""
 
     @property
     def target(self) -> Target:
@@ -92,7 +98,7 @@ class Erasure:
 
 _COLUMNS = """
 select id, project_id, kind, subject_id, stream_id, seq, working_on, stage, after, after_seq, destroyed, residue,
-  done_at
+  done_at, cleanings, unclean
 from erasures """
 _BY_ID = text(_COLUMNS + "where id = :id")
 _SAME = text(
@@ -114,6 +120,7 @@ def _erasure(r: tuple[Any, ...]) -> Erasure:
     return Erasure(
         id=r[0], project=r[1], kind=r[2], subject=r[3], stream=r[4], seq=r[5], working_on=r[6], stage=r[7],
         place=Place(r[8], r[9]), destroyed=json.loads(r[10]), residue=r[11], done_at=r[12],
+        cleanings=r[13], unclean=r[14],
     )  # fmt: skip
 
 
@@ -346,7 +353,9 @@ def _derive_again(conn: Connection, erasure: Erasure) -> None:
     if conn.scalar(_SKIPPED, {"window": window}) is None:
         conn.run(_RESUME, {"window": window})
         conn.run(_RESUME_SLICES, {"window": window})
-    row = get_window(conn, window)
+    row = find_window(conn, window)
+    if row is None:  # its thread or subject was erased too, and takes the window with it
+        return
     epoch = conn.scalar(_EPOCH, {"subject": row.subject})
     again = jobs_of(row, args={"fresh": epoch})
     schedule(conn, again if row.skipped_because is None else [fold_wish(row, conn.now())])
@@ -378,7 +387,7 @@ def erase_chunk(conn: Connection, lease: Lease, erasure: int) -> bool:
     if found.kind == "project" and found.working_on is None:
         return _start_subjects(conn, found)
     piece = _piece(conn, found)
-    stages = STAGES[piece.kind]
+    stages = SUBJECT_OF_PROJECT if found.kind == "project" and piece.kind == "subject" else STAGES[piece.kind]
     if found.stage >= len(stages):
         return _next_subject(conn, found) if found.kind == "project" else False
     chunk = stages[found.stage](conn, piece, found.place)
@@ -431,7 +440,9 @@ def _save(
 
 # ---- the end
 
-_DONE = text("update erasures set residue = 0, done_at = :now where id = :id and done_at is null")
+_DONE = text("""
+update erasures set residue = 0, done_at = :now, unclean = :unclean where id = :id and done_at is null""")
+_TRIED = text("update erasures set cleanings = cleanings + 1 where id = :id")
 _AGAIN = text("""
 update erasures set residue = :residue, working_on = null, stage = 0, after = 0, after_seq = 0
 where id = :id and done_at is null""")
@@ -440,10 +451,14 @@ where id = :id and done_at is null""")
 _OTHERS_OPEN = text("select 1 from erasures where done_at is null and id <> :id limit 1")
 REWRITE_BYTES_MAX = 256 << 20
 """A larger file is not rewritten inside the service, because nobody could write meanwhile (2 s for 100 MB)."""
+CLEANINGS_MAX = 30
+"""An erase whose readers never leave the file ends unclean after so many tries, and says so."""
+HELD = "a reader holds the write-ahead log, where the words still are"
+TOO_LARGE = "the file is over 256 MB and was not rewritten: parts of words may stand in unused parts of its pages"
 
 
-def clean_file(conn: Connection, erasure: int, emptied: list[bool]) -> None:
-    """After this transaction, rewrite the file and empty its write-ahead log; `emptied` gets whether it could.
+def clean_file(conn: Connection, erasure: int, found: list[str]) -> None:
+    """After this transaction, rewrite the file and empty its write-ahead log; `found` gets why not, "" where it could.
 
     `secure_delete` overwrites what is deleted, but not the copies that SQLite left in the unused part of a page when it
     split it (measured: words of 1 % of the rows stay); only VACUUM drops these. While other erases are open it is left
@@ -456,17 +471,25 @@ def clean_file(conn: Connection, erasure: int, emptied: list[bool]) -> None:
         wait_ms = raw.execute("pragma busy_timeout").fetchone()[0]
         raw.execute("pragma busy_timeout = 0")
         try:
-            free = _empty_log(raw)
-            if free and rewrite and _file_bytes(raw) <= REWRITE_BYTES_MAX:
-                raw.execute("vacuum")
-                free = _empty_log(raw)
-            emptied.append(free)
-        except raw.OperationalError:  # another process writes, or the disk is full: the job tries again
-            emptied.append(False)
+            found.append(_clean(raw, rewrite=rewrite))
+        except raw.OperationalError as error:  # another process writes, or the disk is full: the job tries again
+            found.append(f"the file could not be rewritten: {error}")
         finally:
             raw.execute(f"pragma busy_timeout = {wait_ms}")
 
     conn.after_commit(clean)
+
+
+def _clean(raw: Any, *, rewrite: bool) -> str:
+    """Why it is not clean; "" where it is."""
+    if not _empty_log(raw):
+        return HELD
+    if not rewrite:
+        return ""
+    if _file_bytes(raw) > REWRITE_BYTES_MAX:
+        return TOO_LARGE
+    raw.execute("vacuum")
+    return "" if _empty_log(raw) else HELD
 
 
 def _empty_log(raw: Any) -> bool:
@@ -480,20 +503,46 @@ def _file_bytes(raw: Any) -> int:
     return pages * size
 
 
-def finish_erase(conn: Connection, erasure: int, left: int, emptied: list[bool]) -> Outcome:
-    """The job's last commit: done, or once more where the probe found something or the log could not be emptied."""
+def finish_erase(conn: Connection, erasure: int, left: int, cleaned: list[str]) -> Outcome:
+    """The job's last commit: done, or once more where the probe found something or the file could not be cleaned.
+
+    What cannot be cleaned is not tried without end: the erase ends with the reason, and `clean_again` goes on.
+    """
     found = _get(conn, erasure)
     if found.done_at is not None:
         return Done()
     if left:
         conn.run(_AGAIN, {"id": erasure, "residue": left})
         return Snooze(conn.now() + AGAIN_US, f"{left} rows were found after the erase; it runs again")
-    if not all(emptied):
-        return Snooze(conn.now() + AGAIN_US, "a reader holds the write-ahead log, where the words still are")
-    conn.run(_DONE, {"id": erasure, "now": conn.now()})
+    unclean = cleaned[-1] if cleaned else "the file was not cleaned"
+    if unclean and unclean != TOO_LARGE and found.cleanings + 1 < CLEANINGS_MAX:
+        conn.run(_TRIED, {"id": erasure})
+        return Snooze(conn.now() + AGAIN_US, unclean)
+    conn.run(_DONE, {"id": erasure, "now": conn.now(), "unclean": unclean or None})
     if found.kind == "event":
         _derive_again(conn, found)
     subject = found.subject if found.kind in ("event", "stream") else None
     if subject is not None and conn.first(_OPEN_CONFLICT, {"subject": subject}):
         schedule(conn, [judge_wish(conn, found.project, subject)])
     return Done()
+
+
+_UNCLEAN = text("select 1 from erasures where unclean is not null limit 1")
+_CLEANED = text("update erasures set unclean = :unclean where unclean is not null")
+
+
+def clean_again(conn: Connection, cleaned: list[str]) -> bool:
+    """Start to clean the file once more where an erase had to leave it; False where none did."""
+    if conn.first(_UNCLEAN) is None:
+        return False
+    clean_file(conn, 0, cleaned)
+    return True
+
+
+def note_cleaned(conn: Connection, cleaned: list[str]) -> int:
+    """What `clean_again` came to; the number of erases that are clean now."""
+    unclean = cleaned[-1] if cleaned else None
+    if unclean is None:
+        return 0
+    changed = conn.run(_CLEANED, {"unclean": unclean or None})
+    return 0 if unclean else changed

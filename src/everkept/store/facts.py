@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 
 from everkept.domain.facts import FactDraft
 from everkept.domain.ids import ProjectId, StreamId, SubjectId, row_id
 from everkept.domain.jobs import Schedule
 from everkept.domain.passage import Analysed
 from everkept.domain.predicates import normalise_name, normalise_predicate
-from everkept.domain.timeline import FactState, Pair, TimelineFact, Verdict, find_conflicts, pair_of, settle
+from everkept.domain.timeline import FactState, Pair, TimelineFact, Verdict, pair_of, settle, settle_and_find
 from everkept.errors import NotFound, SubjectMoved
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
-from everkept.store.hidden import SHOWN_FACT
+from everkept.store.hidden import SHOWN_ENTITY, SHOWN_FACT
 from everkept.store.jobs import ensure_lane, schedule
 from everkept.store.search import NewPassage, index_passages
 from everkept.store.streams import wake_embedder
@@ -37,6 +37,8 @@ class NewFact:
     stream: int | None
     analysed: Analysed
     pinned: bool = False
+    object_is: str | None = None
+    """The known entity that its object names in other words; the object itself stays as it was said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,14 +66,23 @@ _TYPE = text("update entities set type = :type where id = :id and type = 'other'
 _ADD_ALIAS = text("""
 insert into entity_aliases(subject_id, norm, entity_id, name) values(:subject, :norm, :entity, :name)
 on conflict do nothing""")
-_KNOWN_ENTITIES = text("""
-select e.name, e.type, count(f.id) from entities e left join facts f on f.entity_id = e.id
-where e.subject_id = :subject group by e.id order by 3 desc, e.id limit :limit""")
-_LIST_ENTITIES = text("""
-select e.id, e.name, e.type, (select count(*) from facts f where f.entity_id = e.id or f.object_entity_id = e.id),
+_KNOWN_ENTITIES = text(f"""
+select e.id, e.name, e.type, count(g.id) from entities e left join facts g on g.entity_id = e.id
+where e.subject_id = :subject and {SHOWN_ENTITY}
+group by e.id order by 4 desc, e.id limit :limit""")
+
+
+def _entities_in(scope: str) -> TextClause:
+    return text(f"""
+select e.id, e.name, e.type, (
+    select count(*) from facts f where (f.entity_id = e.id or f.object_entity_id = e.id) and {SHOWN_FACT}),
   (select json_group_array(a.name) from entity_aliases a where a.entity_id = e.id)
-from entities e where e.project_id = :project and (:subject is null or e.subject_id = :subject)
-  and (:before is null or e.id < :before) order by e.id desc limit :limit""")
+from entities e join subjects u on u.id = e.subject_id and u.erased_at is null
+where {scope} and e.id < :before and {SHOWN_ENTITY} order by e.id desc limit :limit""")
+
+
+_LIST_ENTITIES = _entities_in("e.project_id = :project")
+_LIST_ENTITIES_SUBJECT = _entities_in("+e.project_id = :project and e.subject_id = :subject")
 
 
 def _ensure_entity(conn: Connection, of: FactsOf, name: str, type_: str) -> int:
@@ -89,23 +100,46 @@ def _ensure_entity(conn: Connection, of: FactsOf, name: str, type_: str) -> int:
     return int(entity)
 
 
-def add_alias(conn: Connection, subject: int, entity_name: str, alias: str) -> None:
-    """Let `alias` name the entity from now on, where nothing else has that name."""
-    entity = conn.scalar(_ALIAS, {"subject": subject, "norm": normalise_name(entity_name)})
-    if entity is not None:
-        conn.run(_ADD_ALIAS, {"subject": subject, "norm": normalise_name(alias), "entity": entity, "name": alias})
+_BORROWED = text("""
+select f.id, f.subject_id, f.project_id, f.entity_id, f.predicate_norm, f.object, o.type
+from json_each(:ids) h join entities o on o.id = h.value join facts f on f.object_entity_id = o.id
+where f.object_norm <> o.norm and not exists (select 1 from facts g where g.entity_id = o.id)
+  and not exists (select 1 from facts g where g.object_entity_id = o.id and g.object_norm = o.norm)""")
+_NAME_OBJECT = text("update facts set object_entity_id = :entity where id = :id")
 
 
-def known_entities(conn: Connection, subject: int, limit: int) -> list[tuple[str, str]]:
-    """(name, type), most mentioned first."""
-    return [(r[0], r[1]) for r in conn.rows(_KNOWN_ENTITIES, {"subject": subject, "limit": limit})]
+def release_names(conn: Connection, entities: Iterable[int]) -> list[tuple[int, str]]:
+    """Give objects their own entity where nobody is left who said the name of the one they were taken for.
+
+    An erased statement's words must not live on as the name of what others spoke of. The slots to settle again.
+    """
+    slots = []
+    rows = conn.rows(_BORROWED, {"ids": json.dumps(sorted(entities))})
+    for fact, subject, project, entity, predicate, object_, type_ in rows:
+        of = FactsOf(project=project, subject=subject, window=None, slice=0, revision=None)
+        conn.run(_NAME_OBJECT, {"id": fact, "entity": _ensure_entity(conn, of, object_, type_)})
+        slots.append((entity, predicate))
+    return slots
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEntity:
+    id: int
+    name: str
+    type: str
+
+
+def known_entities(conn: Connection, subject: int, limit: int) -> list[KnownEntity]:
+    """Most mentioned first."""
+    return [KnownEntity(*r[:3]) for r in conn.rows(_KNOWN_ENTITIES, {"subject": subject, "limit": limit})]
 
 
 def list_entities(
     conn: Connection, project: int, subject: int | None, before: int | None, limit: int
 ) -> list[tuple[Any, ...]]:
     """(id, name, type, facts, aliases as JSON), newest first."""
-    return conn.rows(_LIST_ENTITIES, {"project": project, "subject": subject, "before": before, "limit": limit})
+    params = {"project": project, "subject": subject, "limit": limit, "before": _NEWEST if before is None else before}
+    return conn.rows(_LIST_ENTITIES if subject is None else _LIST_ENTITIES_SUBJECT, params)
 
 
 # ---- writing
@@ -151,7 +185,7 @@ def write_facts(
     for index, fact in enumerate(facts):
         d = fact.draft
         entity = _ensure_entity(conn, of, d.entity, "other")
-        about = _ensure_entity(conn, of, d.object, d.object_type) if d.kind == "entity" else None
+        about = _ensure_entity(conn, of, fact.object_is or d.object, d.object_type) if d.kind == "entity" else None
         row = _fact_row(conn, of, fact, index, entity, about)
         fact_id = conn.scalar(_ADD, row)
         if fact_id is None:
@@ -254,12 +288,16 @@ def find_hand_fact(conn: Connection, subject: int, key: str) -> int | None:
 # ---- settling
 
 _SLOT = text("""
-select f.id, f.said_at, f.said_stream, f.said_seq, f.said_index, e.norm, f.predicate_norm, f.object, f.confidence,
-  f.valid_from, f.valid_until, f.single_valued, f.closes, f.correction, f.replaces, f.pinned, f.retired_by_hand,
-  f.retired_because, f.closed_at, f.closed_by, f.retired_at, f.superseded_by, f.duplicate_of, f.live, f.unsettled
-from facts f join entities e on e.id = f.entity_id where f.entity_id = :entity and f.predicate_norm = :predicate""")
+select f.id, f.said_at, f.said_stream, f.said_seq, f.said_index, e.norm, f.predicate_norm, coalesce(o.name, f.object),
+  f.confidence, f.valid_from, f.valid_until, f.single_valued, f.closes, f.correction, f.replaces, f.pinned,
+  f.retired_by_hand, f.retired_because, f.closed_at, f.closed_by, f.retired_at, f.superseded_by, f.duplicate_of,
+  f.live, f.unsettled, f.recorded_at
+from facts f join entities e on e.id = f.entity_id left join entities o on o.id = f.object_entity_id
+where f.entity_id = :entity and f.predicate_norm = :predicate""")
 _VERDICTS = text("""
-select earlier_fact, later_fact, verdict from verdicts where subject_id = :subject""")
+select earlier_fact, later_fact, verdict, judged_at from verdicts where subject_id = :subject""")
+_RECORDED_AT = 25
+"""Its place in a row of `_SLOT`."""
 _OPEN = text("""
 insert into verdicts(subject_id, earlier_fact, later_fact, opened_at) values(:subject, :earlier, :later, :now)
 on conflict do nothing""")
@@ -279,20 +317,23 @@ def settle_slots(
     Opens the conflicts that this causes, and the `near` pairs, which an embedder found to speak of the same thing.
     """
     pairs_known = conn.rows(_VERDICTS, {"subject": subject})
-    rows = _slot_rows(conn, set(slots), [*((a, b) for a, b, _ in pairs_known), *near])
+    rows = _slot_rows(conn, set(slots), [*((a, b) for a, b, _, _ in pairs_known), *near])
     facts = {r[0]: _timeline_fact(r) for r in rows.values()}
     verdicts: dict[Pair, Verdict] = {
-        (a, b): verdict or "open" for a, b, verdict in pairs_known if a in rows and b in rows
+        (a, b): verdict or "open" for a, b, verdict, _ in pairs_known if a in rows and b in rows
     }
     beside = {pair_of(facts[a], facts[b]) for a, b in near if a in facts and b in facts} - verdicts.keys()
     verdicts |= dict.fromkeys(beside, "open")
-    found = [p for p in find_conflicts(facts.values(), verdicts) if p not in verdicts]
+    states, conflicts = settle_and_find(facts.values(), verdicts)
+    found = [p for p in conflicts if p not in verdicts]
     opened = sorted({*found, *beside})
     conn.many(_OPEN, [{"subject": subject, "earlier": a, "later": b, "now": conn.now()} for a, b in opened])
-    verdicts |= dict.fromkeys(found, "open")
+    if found:
+        states = settle(facts.values(), verdicts | dict.fromkeys(found, "open"))
     if opened:
         schedule(conn, [judge_wish(conn, project, subject)])
-    return [s.id for s in settle(facts.values(), verdicts) if _write_state(conn, rows[s.id], s)]
+    judged = {frozenset((a, b)): at for a, b, _, at in pairs_known if at is not None}
+    return [s.id for s in states if _write_state(conn, rows, s, judged)]
 
 
 def _slot_rows(conn: Connection, slots: set[tuple[int, str]], pairs: Sequence[Pair]) -> dict[int, tuple[Any, ...]]:
@@ -337,8 +378,23 @@ def _timeline_fact(r: tuple[Any, ...]) -> TimelineFact:
     )
 
 
-def _write_state(conn: Connection, r: tuple[Any, ...], s: FactState) -> bool:
-    now = conn.now()
+def _closed_known_at(
+    rows: Mapping[int, tuple[Any, ...]], s: FactState, judged: Mapping[frozenset[int], int]
+) -> int | None:
+    """When its end became known: once both statements were recorded, and ruled on where a judge had to.
+
+    Made from the set, like the state itself, so that what is taken back and brought again leaves the past as it was.
+    """
+    if s.closed_by is None:
+        return None
+    known: list[int] = [rows[f][_RECORDED_AT] for f in (s.id, s.closed_by)]
+    return max(*known, judged.get(frozenset((s.id, s.closed_by)), 0))
+
+
+def _write_state(
+    conn: Connection, rows: Mapping[int, tuple[Any, ...]], s: FactState, judged: Mapping[frozenset[int], int]
+) -> bool:
+    r, now = rows[s.id], conn.now()
     closed_at, closed_by, retired_at = r[18], r[19], r[20]
     before = (closed_at, closed_by, None if retired_at is None else r[17], r[21], r[22], bool(r[23]), bool(r[24]))
     after = (s.closed_at_us, s.closed_by, s.retired, s.superseded_by, s.duplicate_of, s.live, s.unsettled)
@@ -346,7 +402,7 @@ def _write_state(conn: Connection, r: tuple[Any, ...], s: FactState) -> bool:
         return False
     conn.run(_STATE, {
         "id": s.id, "closed_at": s.closed_at_us, "closed_by": s.closed_by,
-        "closed_known_at": now if s.closed_by is not None else None,
+        "closed_known_at": _closed_known_at(rows, s, judged),
         "retired_at": (retired_at or now) if s.retired is not None else None, "retired_because": s.retired,
         "superseded_by": s.superseded_by, "duplicate_of": s.duplicate_of, "live": s.live, "unsettled": s.unsettled,
     })  # fmt: skip
@@ -385,10 +441,11 @@ def write_verdicts(
 
 
 _TIMELINE = text("""
-select f.id, f.said_at, f.said_stream, f.said_seq, f.said_index, e.norm, f.predicate_norm, f.object, f.confidence,
-  f.valid_from, f.valid_until, f.single_valued, f.closes, f.correction, f.replaces, f.pinned, f.retired_by_hand,
-  f.retired_because
-from facts f join entities e on e.id = f.entity_id where f.id in (select value from json_each(:ids))""")
+select f.id, f.said_at, f.said_stream, f.said_seq, f.said_index, e.norm, f.predicate_norm, coalesce(o.name, f.object),
+  f.confidence, f.valid_from, f.valid_until, f.single_valued, f.closes, f.correction, f.replaces, f.pinned,
+  f.retired_by_hand, f.retired_because
+from facts f join entities e on e.id = f.entity_id left join entities o on o.id = f.object_entity_id
+where f.id in (select value from json_each(:ids))""")
 
 
 def timeline_facts(conn: Connection, ids: Sequence[int]) -> dict[int, TimelineFact]:
@@ -458,10 +515,15 @@ from facts f join subjects u on u.id = f.subject_id and u.erased_at is null join
 _BY_IDS = text(
     _FACT_COLUMNS + f"where f.project_id = :project and f.id in (select value from json_each(:ids)) and {SHOWN_FACT}"
 )
+# A statement for each scope, so that the index of that scope is used.
 _LIST = text(
-    _FACT_COLUMNS + f"where {SHOWN_FACT} and f.project_id = :project and (:subject is null or f.subject_id = :subject)"
-    " and (:before is null or f.id < :before) order by f.id desc limit :limit"
+    _FACT_COLUMNS + f"where f.project_id = :project and f.id < :before and {SHOWN_FACT} order by f.id desc limit :limit"
 )
+_LIST_SUBJECT = text(
+    _FACT_COLUMNS + "where +f.project_id = :project and f.subject_id = :subject and f.id < :before"
+    f" and {SHOWN_FACT} order by f.id desc limit :limit"
+)
+_NEWEST = 2**63 - 1
 _EVENTS_OF = text("""
 select fact_id, stream_id, seq from fact_events where fact_id in (select value from json_each(:ids))
 order by fact_id, stream_id, seq""")
@@ -509,9 +571,8 @@ def facts_by_id(conn: Connection, project: int, ids: Sequence[int]) -> dict[int,
 
 def list_facts(conn: Connection, project: int, subject: int | None, before: int | None, limit: int) -> list[FactRow]:
     """All facts of the scope, whatever their state, newest first."""
-    return [
-        _fact(r) for r in conn.rows(_LIST, {"project": project, "subject": subject, "before": before, "limit": limit})
-    ]
+    params = {"project": project, "subject": subject, "limit": limit, "before": _NEWEST if before is None else before}
+    return [_fact(r) for r in conn.rows(_LIST if subject is None else _LIST_SUBJECT, params)]
 
 
 def live_facts(conn: Connection, subject: int, limit: int) -> list[FactRow]:

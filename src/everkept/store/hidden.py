@@ -19,3 +19,6 @@ SHOWN_FACT: Final = f"""not exists ({_OPEN}f.project_id and (x.kind = 'project' 
   or (x.kind = 'event' and exists (select 1 from windows v where v.id = f.window_id and v.stream_id = x.stream_id
     and v.start_seq <= x.seq and v.end_seq >= x.seq))))"""
 """Of `facts f`. Those of a subject are hidden by the mark on its row."""
+SHOWN_ENTITY: Final = f"""(not exists ({_OPEN}e.project_id) or exists (
+  select 1 from facts f where (f.entity_id = e.id or f.object_entity_id = e.id) and {SHOWN_FACT}))"""
+"""Of `entities e`. While something is being erased, an entity shows only if a fact that is shown speaks of it."""

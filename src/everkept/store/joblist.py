@@ -12,6 +12,7 @@ from sqlalchemy import text
 from everkept.domain.ids import row_id
 from everkept.errors import NotFound
 from everkept.store.connection import Connection, Row
+from everkept.store.projects import ERASED, is_erased, shown_name
 
 STATES = ("waiting", "ready", "leased", "done", "dead", "discarded")
 OF_STREAM = ("open_window", "fold_summary")
@@ -92,7 +93,7 @@ def get_job(conn: Connection, project: int, job: int) -> JobRow:
 
 def _job(r: Row) -> JobRow:
     return JobRow(
-        id=r[0], kind=r[1], key=r[2], project=r[3], subject=r[4], state=r[5],
+        id=r[0], kind=r[1], key=r[2], project=r[3], subject=shown_name(r[4]), state=r[5],
         due_at=r[6] if r[5] in ("waiting", "ready", "leased") else None, attempts=r[7], crashes=r[8], error=r[9],
         error_class=r[10], input=r[2], lease_owner=r[11], lease_until=r[12], fence=r[13], created_at=r[14],
         finished_at=r[15], history=json.loads(r[16]),
@@ -116,7 +117,8 @@ def _window(key: str) -> tuple[int, int]:
 
 def _input(job: JobRow, threads: dict[int, str], slices: dict[int, int]) -> str:
     if job.kind in OF_STREAM:
-        return f"thread {threads.get(int(job.key), row_id('thr', int(job.key)) + ' (erased)')}"
+        name = threads.get(int(job.key))
+        return f"thread {row_id('thr', int(job.key))} {ERASED}" if name is None or is_erased(name) else f"thread {name}"
     if job.kind in OF_WINDOW:
         window, part = _window(job.key)
         count = slices.get(window, 1)

@@ -158,7 +158,8 @@ def _add_ready(conn: Connection, lane: int, use: str, n: int) -> None:
 
 _EXPIRED = text("""
 select id, lane_id, uses, crashes, attempts, history, owner, charged_s from jobs
-where state = 'leased' and lease_until <= :now order by lease_until limit :limit""")
+where state = 'leased' and (lease_until <= :now or exists (
+  select 1 from workers w where w.id = jobs.owner and w.seen_at <= :dead)) order by lease_until limit :limit""")
 _EXPIRE = text("""
 update jobs set state = :state, owner = null, lease_until = null, due_at = :now, error = :error,
   error_class = 'crashed', history = :history, finished_at = :finished where id = :id""")
@@ -171,12 +172,17 @@ class Expired:
     dead: bool
 
 
-def expire_leases(conn: Connection, crashes_max: int, limit: int = 100) -> list[Expired]:
-    """Take back what a worker no longer renews. The claim was booked as a crash, so the count is already right."""
+def expire_leases(conn: Connection, crashes_max: int, limit: int = 100, unseen_s: float | None = None) -> list[Expired]:
+    """Take back what a worker no longer renews. The claim was booked as a crash, so the count is already right.
+
+    A worker that was not seen for `unseen_s` is taken for dead before its leases end; should it only have been frozen,
+    the next claim's fence refuses what it brings.
+    """
     now = conn.now()
+    unseen = -1 if unseen_s is None else now - int(unseen_s * 1e6)
     gone = []
     for job, lane, _use, crashes, _attempts, history, owner, charged in conn.rows(
-        _EXPIRED, {"now": now, "limit": limit}
+        _EXPIRED, {"now": now, "dead": unseen, "limit": limit}
     ):
         dead = crashes >= crashes_max
         error = f"the worker {owner} died or froze over it ({crashes} of at most {crashes_max} times)"
@@ -211,14 +217,28 @@ def _turn(use: str) -> tuple[Any, Any]:
 
 
 _TURNS = {use: _turn(use) for use in USES}
-_NEXT = {
-    use: text(f"""
-select id, due_at, crashes from jobs j where lane_id = :lane and state = 'ready' and uses = '{use}'
-  and (serial_key is null or not exists (
-    select 1 from jobs o where o.serial_key = j.serial_key and o.state = 'leased'))
+
+
+def _head_of_lane(use: str) -> Any:
+    """The first of the jobs without a serial key and of each key that nobody works: a seek a key, not a walk of jobs.
+
+    Every ready job of a lane may stand behind one leased key, as after a reprocess.
+    """
+    ready = f"from jobs where lane_id = :lane and state = 'ready' and uses = '{use}'"
+    return text(f"""
+with recursive keys(serial_key) as (
+  select min(serial_key) {ready} and serial_key is not null
+  union all
+  select (select min(serial_key) {ready} and serial_key > keys.serial_key) from keys where keys.serial_key is not null)
+select id, due_at, crashes from jobs where id in (
+  select (select id {ready} and serial_key is null order by due_at, id limit 1)
+  union all
+  select (select id {ready} and serial_key = k.serial_key order by due_at, id limit 1) from keys k
+  where not exists (select 1 from jobs o where o.serial_key = k.serial_key and o.state = 'leased'))
 order by due_at, id limit 1""")
-    for use in USES
-}
+
+
+_NEXT = {use: _head_of_lane(use) for use in USES}
 _PROBE = {
     use: text(f"""
 select j.id, j.crashes, j.lane_id, l.served, g.served
@@ -402,22 +422,37 @@ def _add_ready_only(conn: Connection, lane: int, group: int, use: str) -> None:
 
 _RENEW = text("""
 update jobs set lease_until = :until where owner = :owner and state = 'leased' and lease_until > :now
-returning id, fence""")
+  and (:jobs is null or +id in (select value from json_each(:jobs))) returning id, fence""")
 _SEEN = text("""
 insert into workers(id, slots, started_at, seen_at) values(:id, :slots, :now, :now)
 on conflict(id) do update set seen_at = excluded.seen_at, slots = excluded.slots""")
 _GONE = text("delete from workers where id = :id")
+_UNSEEN = text("""
+delete from workers where seen_at < :before
+  and not exists (select 1 from jobs where state = 'leased' and owner = workers.id)""")
+WORKER_KEPT_S = 86_400.0
 
 
-def renew_leases(conn: Connection, owner: str, slots: int, lease_s: float) -> dict[int, int]:
-    """One statement for all leases of a process: those still held now end later, as {job: fence}; ended ones do not."""
+def renew_leases(
+    conn: Connection, owner: str, slots: int, lease_s: float, jobs: Sequence[int] | None = None
+) -> dict[int, int]:
+    """One statement for the leases of a process, or those of `jobs` among them.
+
+    Those still held now end later, as {job: fence}; ended ones do not.
+    """
     now = conn.now()
     conn.run(_SEEN, {"id": owner, "slots": slots, "now": now})
-    return dict(conn.rows(_RENEW, {"owner": owner, "now": now, "until": now + int(lease_s * 1e6)}))
+    only = None if jobs is None else json.dumps(list(jobs))
+    return dict(conn.rows(_RENEW, {"owner": owner, "now": now, "until": now + int(lease_s * 1e6), "jobs": only}))
 
 
 def remove_worker(conn: Connection, owner: str) -> None:
     conn.run(_GONE, {"id": owner})
+
+
+def prune_workers(conn: Connection) -> int:
+    """Forget processes that were killed: not seen for a day, and without a lease."""
+    return conn.run(_UNSEEN, {"before": conn.now() - int(WORKER_KEPT_S * 1e6)})
 
 
 _HELD = text("""
@@ -468,8 +503,9 @@ def finish(conn: Connection, lease: Lease, outcome: Outcome, ran_s: float) -> st
             row.update(attempts=0, clean=1)
         case Done():
             row.update(state="done", attempts=lease.attempts, first_due=None, finished=now)
-        case Snooze(until_us=until):
-            row.update(due=min(due_at, until) if again else until, attempts=0, clean=1)
+        case Snooze(until_us=until, why=why):
+            row.update(due=min(due_at, until) if again else until, attempts=0, clean=1,
+                       error=why, error_class=None if why is None else "snoozed")  # fmt: skip
         case Discard(why=why):
             row.update(state="waiting" if again else "discarded", error=why, finished=None if again else now)
         case Retry(at_us=at, error_class=error_class, error=error, spend=spend):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import text
@@ -25,8 +25,11 @@ _BEGIN = text("""
 insert into replies(project_id, subject_id, work, step, version, model, ask, request_hash, recipe, asked_at)
 values(:project, :subject, :work, :step, :version, :model, :ask, :hash, :recipe, :now)
 on conflict(project_id, work, step, version, model, ask) do update set
-  asked = replies.asked + 1, asked_at = excluded.asked_at
+  asked = replies.asked + 1, asked_at = excluded.asked_at,
+  request_hash = case when replies.text is null then excluded.request_hash else replies.request_hash end,
+  recipe = case when replies.text is null then excluded.recipe else replies.recipe end
 returning asked""")
+_SENT = text("select recipe from replies" + _WHERE + " and ask = :ask and text is null")
 _EPOCH = text("select epoch from subjects where id = :subject")
 _COMMIT = text(
     "update replies set text = :text, tokens_in = :tokens_in, tokens_out = :tokens_out, usd = :usd, replied_at = :now"
@@ -47,7 +50,14 @@ def kept_replies(conn: Connection, address: Address) -> list[Kept]:
 
 
 def begin_ask(conn: Connection, address: Address, ask: int, request_hash: bytes, recipe: Recipe) -> None:
+    """Note that the question is sent. Raises SubjectMoved where something of the subject was erased since it was read.
+
+    Sent again without a reply, it keeps what either sending showed: the reply may be to any of them, and an erase of
+    anything that was in view has to find it.
+    """
     _require_epoch(conn, address)
+    before = conn.scalar(_SENT, _params(address, ask=ask))
+    shown = dict(recipe.shown) if before is None else shown_by_either(json.loads(before), recipe.shown)
     asked = conn.scalar(
         _BEGIN,
         _params(
@@ -55,12 +65,25 @@ def begin_ask(conn: Connection, address: Address, ask: int, request_hash: bytes,
             subject=address.subject,
             ask=ask,
             hash=request_hash,
-            recipe=json.dumps(dict(recipe.shown)),
+            recipe=json.dumps(shown),
             now=conn.now(),
         ),
     )
     if asked > 1:
         count(conn, "asked_again")
+
+
+def shown_by_either(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """One recipe for two sendings: lists of ids are joined, ranges take in both, all else is the later one's."""
+    merged = {**earlier, **later}
+    for name in earlier.keys() & later.keys():
+        if isinstance(later[name], list):
+            merged[name] = sorted({*earlier[name], *later[name]})
+        elif name in ("first", "after"):
+            merged[name] = min(earlier[name], later[name])
+        elif name in ("last", "through"):
+            merged[name] = max(earlier[name], later[name])
+    return merged
 
 
 def subject_epoch(conn: Connection, subject: int) -> int:

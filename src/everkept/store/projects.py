@@ -9,11 +9,13 @@ from typing import Any
 
 from sqlalchemy import text
 
+from everkept.domain.erase import ERASED_MARK
 from everkept.errors import Conflict, NotFound
 from everkept.store.connection import Connection
 from everkept.store.jobs import ensure_lane
 
-DEFAULT_WORKSPACE = 1
+DEFAULT_PROJECT = "default"
+"""Where the memory of those who name no project is; there always is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,9 @@ class ProjectRow:
     created_at: int
 
 
-_FIND = text("select id, name, settings, secret, created_at from projects where workspace_id = 1 and name = :name")
+_FIND = text("""
+select id, name, settings, secret, created_at from projects where workspace_id = 1 and name = :name
+  and erased_at is null""")
 _LIST = text("""
 select id, name, settings, secret, created_at from projects where workspace_id = 1 and erased_at is null
 order by name""")
@@ -34,6 +38,19 @@ insert into projects(workspace_id, name, settings, secret, created_at) values(1,
 on conflict do nothing""")
 _RENAME = text("update projects set name = :new where id = :id")
 _SET = text("update projects set settings = :settings where id = :id")
+
+
+ERASED = "(erased)"
+
+
+def is_erased(name: str | None) -> bool:
+    """Whether a name is what an erase has left in its place."""
+    return name is not None and name.startswith(ERASED_MARK)
+
+
+def shown_name(name: str | None) -> str | None:
+    """A name as people see it."""
+    return ERASED if is_erased(name) else name
 
 
 def find_project(conn: Connection, name: str) -> ProjectRow | None:
@@ -64,6 +81,10 @@ def update_project(conn: Connection, name: str, new_name: str | None, settings: 
     if project is None:
         raise NotFound(f"there is no project {name!r}", project=name)
     if new_name is not None and new_name != name:
+        if name == DEFAULT_PROJECT:  # whoever names no project would find an empty one in its place
+            raise Conflict(
+                "the project 'default' keeps its name; create another project for other memory", project=name
+            )
         if find_project(conn, new_name) is not None:
             raise Conflict(f"there is a project {new_name!r} already", project=new_name)
         conn.run(_RENAME, {"id": project.id, "new": new_name})
@@ -120,7 +141,7 @@ _KEY_ADD = text(
 )
 _KEY_FIND = text("""
 select p.name from api_keys k join projects p on p.id = k.project_id
-where k.token_hash = :hash and k.revoked_at is null""")
+where k.token_hash = :hash and k.revoked_at is null and p.erased_at is null""")
 _KEY_LIST = text("""
 select k.id, k.name, p.name, k.created_at, k.revoked_at from api_keys k left join projects p on p.id = k.project_id
 order by k.id""")

@@ -52,6 +52,7 @@ _SUBJECT = {
     "entities": "entities n where n.subject_id = :subject",
     "names": "entity_aliases a where a.subject_id = :subject",
     "replies": "replies r where r.subject_id = :subject",
+    "jobs": "jobs j where j.kind = 'judge_conflicts' and j.key = cast(:subject as text) and j.project_id = :project",
     "names in changes": """changes c where c.project_id = :project and c.subject_id = :subject
   and c.kind = 'messages.appended' and c.ref <> 'thr_' || cast(c.stream_id as text)""",
 }
@@ -68,6 +69,7 @@ _PROJECT = {
     "replies": "replies r where r.project_id = :project",
     "changes": "changes c where c.project_id = :project and c.kind <> 'memory.erased'",
     "jobs": "jobs j where j.project_id = :project and j.kind <> 'erase_scope'",
+    "consumers": "consumers c where c.project_id = :project",
 }
 _WORDS = {
     "said": "(e.erased_at is null or e.content is not null or e.name is not null or e.metadata is not null)",

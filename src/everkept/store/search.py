@@ -204,25 +204,23 @@ def scope_term(scope: Scope) -> str:
     return f"p{scope.project}" if scope.subject is None else f"s{scope.subject}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeLimit:
-    """Only turns said, and only passages recorded, up to then (µs); None where the question has no such limit."""
-
-    said_until_us: int | None = None
-    recorded_until_us: int | None = None
-
-
-_POSTINGS = text("select group_concat(rowid) from passage_text where passage_text match :match")
+_POSTINGS = text("select group_concat(rowid) from passage_text where passage_text match :match and rowid > :after")
 _IN_COLUMNS: Final = (("{speaker own said}", 1.0), ("before", 0.5))
 
 
 def find_postings(
-    conn: Connection, scope: Scope | None, term: str, kinds: Sequence[str], *, also_any: Sequence[str] = ()
+    conn: Connection,
+    scope: Scope | None,
+    term: str,
+    kinds: Sequence[str],
+    *,
+    also_any: Sequence[str] = (),
+    after: int = 0,
 ) -> list[tuple[float, str]]:
     """(weight, passage ids joined by commas) of a term: the turn itself holds it, or, at half weight, the one before.
 
-    `also_any` keeps only passages that hold one of those terms as well. Without a scope the caller must look at what
-    it finds through `load_hits`, as it must for whether it is hidden.
+    `also_any` keeps only passages that hold one of those terms as well, `after` only those with a higher id. What is
+    found may be hidden, and without a scope may lie anywhere: the caller looks at it through `shown_passages`.
     """
     within = [] if scope is None else [f'scope : "{scope_term(scope)}"']
     if "turn" not in kinds:  # else most passages are wanted, and the caller passes over the others
@@ -231,7 +229,7 @@ def find_postings(
         within.append("({speaker own said before} : (" + " OR ".join(f'"{t}"' for t in also_any) + "))")
     found = []
     for columns, weight in _IN_COLUMNS:
-        ids = conn.scalar(_POSTINGS, {"match": " AND ".join([f'{columns} : "{term}"', *within])})
+        ids = conn.scalar(_POSTINGS, {"match": " AND ".join([f'{columns} : "{term}"', *within]), "after": after})
         if ids:
             found.append((weight, ids))
     return found
@@ -259,43 +257,66 @@ _HITS = text(
     " and p.hidden = false"
     f" and {SHOWN_PASSAGE}"
 )
-_HITS_IN_TIME = text(
-    _HITS.text + " and (:said_until is null or p.kind <> 'turn' or p.occurred_at <= :said_until)"
-    " and (:recorded_until is null or p.kind <> 'turn' or exists (select 1 from events e"
-    " where e.stream_id = p.stream_id and e.seq = p.seq and e.recorded_at <= :recorded_until))"
-)
 
 
-def load_hits(conn: Connection, scope: Scope, passage_ids: Sequence[int], limit: TimeLimit | None = None) -> list[Hit]:
-    """Those of the passages that lie in the scope (and time limit) and are not hidden, in no order."""
+def load_hits(conn: Connection, scope: Scope, passage_ids: Sequence[int]) -> list[Hit]:
+    """Those of the passages that lie in the scope and are not hidden, in no order."""
     params: dict[str, Any] = {
         "ids": json.dumps(list(passage_ids)),
         "project": scope.project,
         "subject": scope.subject,
         "stream": scope.stream,
     }
-    if limit is None:
-        return list(map(Hit._make, conn.rows(_HITS, params)))
-    params |= {"said_until": limit.said_until_us, "recorded_until": limit.recorded_until_us}
-    return list(map(Hit._make, conn.rows(_HITS_IN_TIME, params)))
+    return list(map(Hit._make, conn.rows(_HITS, params)))
 
 
-_TURNS_AT = text(
-    "select p.id, p.kind, p.ref_id, p.subject_id, p.stream_id, p.seq, p.speaker, p.occurred_at, p.sitting, p.traits"
-    " from json_each(:places) h join passages p on p.stream_id = h.value >> 32 and p.seq = h.value & 4294967295"
-    " and p.kind = 'turn' where p.hidden = false"
+_SHOWN = text(
+    "select p.id from passages p where p.id in (select value from json_each(:ids)) and p.project_id = :project"
+    " and (:subject is null or p.subject_id = :subject) and (:stream is null or p.stream_id = :stream)"
+    " and p.hidden = false"
+    f" and {SHOWN_PASSAGE}"
 )
+_SHOWN_IN_TIME = text(
+    _SHOWN.text + " and (p.kind <> 'turn' or exists (select 1 from events e"
+    " where e.stream_id = p.stream_id and e.seq = p.seq and e.recorded_at <= :recorded_until))"
+)
+
+
+def shown_passages(
+    conn: Connection, scope: Scope, passage_ids: Sequence[int], recorded_until_us: int | None = None
+) -> set[int]:
+    """Those of the passages that lie in the scope and are not hidden, nor, if turns, were recorded later."""
+    params: dict[str, Any] = {
+        "ids": json.dumps(list(passage_ids)),
+        "project": scope.project,
+        "subject": scope.subject,
+        "stream": scope.stream,
+    }
+    if recorded_until_us is None:
+        return {r[0] for r in conn.rows(_SHOWN, params)}
+    return {r[0] for r in conn.rows(_SHOWN_IN_TIME, params | {"recorded_until": recorded_until_us})}
+
+
+NEVER_US: Final = -(1 << 62)
+"""Stands for a time that is not known."""
+_COLUMNS_SINCE = text(
+    "select p.id, case p.kind when 'turn' then 0 when 'fact' then 1 else 2 end, coalesce(p.ref_id, 0), p.subject_id,"
+    f" coalesce(p.stream_id, 0), coalesce(p.seq, 0), coalesce(p.occurred_at, {NEVER_US}), coalesce(p.sitting, 0),"
+    " p.traits, p.speaker from passages p where p.id > :after and p.project_id = :project and p.hidden = false"
+    f" and {SHOWN_PASSAGE} order by p.id limit :limit"
+)
+
+
+def load_columns_since(conn: Connection, project: ProjectId, after: int, limit: int) -> list[Row]:
+    """(id, place in `KINDS`, ref, subject, stream, seq, occurred_at, sitting, traits, speaker) of what is not hidden.
+
+    In the order of ids, from the first one above `after`. All but the speaker are numbers: 0, or `NEVER_US`, for none.
+    """
+    return conn.rows(_COLUMNS_SINCE, {"project": project, "after": after, "limit": limit})
+
+
 # Columns 1 to 3 of the table in which FTS5 keeps its rows: read through the virtual table they take four times as long.
 _TERMS = text("select id, c1, c2, c3 from passage_text_content where id in (select value from json_each(:ids))")
-
-
-def load_turns_at(conn: Connection, places: Sequence[tuple[int, int]]) -> list[Hit]:
-    """The turns at these (stream, seq) that are not hidden. For neighbours of hits, whose scope was checked."""
-    return (
-        list(map(Hit._make, conn.rows(_TURNS_AT, {"places": json.dumps([s << 32 | q for s, q in places])})))
-        if places
-        else []
-    )
 
 
 def load_terms(conn: Connection, passage_ids: Sequence[int]) -> list[Row]:
@@ -392,6 +413,17 @@ def write_vectors(conn: Connection, project: ProjectId, model: str, rows: Sequen
 def mark_embedded(conn: Connection, project: ProjectId, passage_ids: Sequence[int], label: str) -> None:
     """These passages are done for the embedders that `label` names (also those that had no text to embed)."""
     conn.run(_MARK_EMBEDDED, {"project": project, "label": label, "ids": json.dumps(list(passage_ids))})
+
+
+_FORGET_VECTORS = text(
+    "delete from vectors where passage_id in (select value from json_each(:ids))"
+    " and model not in (select value from json_each(:models))"
+)
+
+
+def forget_other_vectors(conn: Connection, passage_ids: Sequence[int], models: Sequence[str]) -> None:
+    """Delete the vectors that other embedders than `models` made of these passages, which have new ones."""
+    conn.run(_FORGET_VECTORS, {"ids": json.dumps(list(passage_ids)), "models": json.dumps(list(models))})
 
 
 _FORGET_LABELS = text(

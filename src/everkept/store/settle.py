@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from sqlalchemy import text
@@ -13,13 +14,15 @@ from everkept.store.jobs import schedule
 from everkept.store.streams import get_stream, timer, timer_wish
 
 CHUNK = 200
+# A project with a plus is compared, not looked up: the index of what no window covers gives the order too.
 _PENDING = text("""
 select s.id, s.settings, p.settings, s.last_seq - s.covered_seq from streams s join projects p on p.id = s.project_id
-where s.project_id = :project and s.covered_seq < s.last_seq and s.id > :after order by s.id limit :limit""")
+where +s.project_id = :project and s.covered_seq < s.last_seq and s.id > :after order by s.id limit :limit""")
 _END = text("update streams set end_through = last_seq where id = :id")
-_JOBS = text("""
-select count(*) from jobs where project_id = :project and state in ('waiting', 'ready', 'leased')
-  and kind <> 'open_window'""")
+_UNSETTLED = """ from jobs
+where project_id = :project and state in ('waiting', 'ready', 'leased') and kind <> 'open_window'"""
+_JOBS = text("select count(*)" + _UNSETTLED)
+_A_JOB = text("select 1" + _UNSETTLED + " limit 1")
 
 
 def end_chunk(conn: Connection, project: int, base: Settings, after: int) -> int:
@@ -45,9 +48,22 @@ def arm_chunk(conn: Connection, project: int, base: Settings, after: int) -> int
 
 def unsettled_work(conn: Connection, project: int, base: Settings) -> int:
     """Messages that await their window (memory off ones do not) and jobs that are neither done nor given up."""
-    waiting = 0
+    return sum(_awaiting(conn, project, base)) + int(conn.scalar(_JOBS, {"project": project}) or 0)
+
+
+def is_settled(conn: Connection, project: int, base: Settings) -> bool:
+    """Whether there is no unsettled work; stops at the first that is found."""
+    return conn.scalar(_A_JOB, {"project": project}) is None and next(_awaiting(conn, project, base), None) is None
+
+
+def _awaiting(conn: Connection, project: int, base: Settings) -> Iterator[int]:
+    """Messages that await their window, of one stream after the other."""
+    enabled: dict[tuple[str, str], bool] = {}
     after = 0
     while rows := conn.rows(_PENDING, {"project": project, "after": after, "limit": CHUNK}):
-        waiting += sum(n for _, own, of_project, n in rows if effective(base, of_project, own).memory.enabled)
+        for _, own, of_project, messages in rows:
+            if (own, of_project) not in enabled:
+                enabled[own, of_project] = effective(base, of_project, own).memory.enabled
+            if enabled[own, of_project]:
+                yield messages
         after = rows[-1][0]
-    return waiting + int(conn.scalar(_JOBS, {"project": project}) or 0)

@@ -61,6 +61,11 @@ class Append:
     messages: tuple[NewMessage, ...]
     base: Settings
 
+    @property
+    def weight(self) -> int:
+        """For the writer, which bounds what it does at once."""
+        return len(self.messages)
+
 
 @dataclass(frozen=True, slots=True)
 class Appended:
@@ -107,20 +112,31 @@ _BY_NAMES = text(
 _BY_NAME = text(_COLUMNS + "where s.project_id = :project and s.kind = 'thread' and s.name = :name" + _NOT_ERASED)
 _BY_ID = text(_COLUMNS + "where s.id = :id")
 _LIST = text(
-    _COLUMNS + "where s.project_id = :project and (:subject is null or s.subject_id = :subject)"
-    " and (:before is null or s.id < :before)" + _NOT_ERASED + " order by s.id desc limit :limit"
+    _COLUMNS + "where s.project_id = :project and s.id < :before" + _NOT_ERASED + " order by s.id desc limit :limit"
 )
+_LIST_SUBJECT = text(
+    _COLUMNS
+    + "where +s.project_id = :project and s.subject_id = :subject and s.id < :before"
+    + _NOT_ERASED
+    + " order by s.id desc limit :limit"
+)
+_NEWEST = 2**63 - 1
 _FREE_NAME = text("""
 update streams set name = :mark || cast(id as text) where project_id = :project and kind = 'thread' and name = :name
   and subject_id in (select id from subjects where erased_at is not null)""")
 _ADD = text("""
 insert into streams(project_id, subject_id, lane_id, kind, name, settings, created_at)
 values(:project, :subject, :lane, 'thread', :name, :settings, :now)""")
-_PULL_STREAMS = text("""
+# Two seeks, where an `or` would walk every sibling: those pulled to an earlier time already are left alone.
+_PULL_STREAMS = tuple(
+    text(f"""
 update streams set pulled_due_at = :due where subject_id = :subject and id <> :new and covered_seq < last_seq
+  and pulled_due_at {unless}
   and exists (select 1 from jobs j where j.kind = 'open_window' and j.key = cast(streams.id as text)
               and j.state in ('waiting', 'ready') and j.due_at > :due and j.project_id = :project)
 returning id""")
+    for unless in ("is null", "> :due")
+)
 _PULL_TIMERS = text("""
 update jobs set due_at = :due where kind = 'open_window' and state in ('waiting', 'ready') and due_at > :due
   and key in (select value from json_each(:keys))""")
@@ -157,8 +173,8 @@ def list_threads(
     conn: Connection, project: int, subject: int | None, before: int | None, limit: int
 ) -> list[StreamRow]:
     """Newest first."""
-    params = {"project": project, "subject": subject, "before": before, "limit": limit}
-    return [_stream(r) for r in conn.rows(_LIST, params)]
+    params = {"project": project, "subject": subject, "limit": limit, "before": _NEWEST if before is None else before}
+    return [_stream(r) for r in conn.rows(_LIST if subject is None else _LIST_SUBJECT, params)]
 
 
 def create_thread(conn: Connection, project: int, name: str, subject: str, settings: str, base: Settings) -> StreamRow:
@@ -175,7 +191,8 @@ def create_thread(conn: Connection, project: int, name: str, subject: str, setti
     stream = find_thread(conn, project, name)
     assert stream is not None
     due = now + int(effective(base, stream.project_settings).window.sibling_pull_s * 1e6)
-    pulled = conn.rows(_PULL_STREAMS, {"subject": owner, "new": stream.id, "due": due, "project": project})
+    siblings = {"subject": owner, "new": stream.id, "due": due, "project": project}
+    pulled = [row for statement in _PULL_STREAMS for row in conn.rows(statement, siblings)]
     if pulled:
         conn.run(_PULL_TIMERS, {"due": due, "keys": json.dumps([str(r[0]) for r in pulled])})
         conn.hint(due)
@@ -405,6 +422,7 @@ def _embed_wish(conn: Connection, project: int, now: int) -> Schedule:
         due_at_us=now + EMBED_DELAY_US,
         uses="embedder",
         serial_key=f"embed:{project}",
+        rearm_dead=True,
     )
 
 

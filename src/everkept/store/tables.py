@@ -117,6 +117,13 @@ streams = Table(
     UniqueConstraint("project_id", "kind", "name"),
     Index("ix_streams_subject", "subject_id"),
     Index(
+        "ix_streams_subject_uncaptured",
+        "subject_id",
+        "pulled_due_at",
+        sqlite_where=text("covered_seq < last_seq"),
+        postgresql_where=text("covered_seq < last_seq"),
+    ),
+    Index(
         "ix_streams_uncaptured",
         "id",
         sqlite_where=text("covered_seq < last_seq"),
@@ -371,6 +378,8 @@ erasures = Table(
     Column("after_seq", BigInteger, nullable=False, server_default="0"),
     Column("destroyed", Text, nullable=False, server_default="{}"),  # rows by kind
     Column("residue", Integer),  # what the probe found at the end
+    Column("cleanings", Integer, nullable=False, server_default="0"),  # how often its end could not clean the file
+    Column("unclean", Text),  # why the file may still hold the words, once it has ended
     _time("done_at"),
     Index(
         "ix_erasures_open", "project_id", sqlite_where=text("done_at is null"), postgresql_where=text("done_at is null")
@@ -415,6 +424,7 @@ jobs = Table(
         "ix_jobs_ready",
         "lane_id",
         "uses",
+        "serial_key",  # a claim skips a whole key that is leased
         "due_at",
         sqlite_where=text("state = 'ready'"),
         postgresql_where=text("state = 'ready'"),
@@ -436,6 +446,22 @@ jobs = Table(
         "ix_jobs_finished", "finished_at", sqlite_where=text("state = 'done'"), postgresql_where=text("state = 'done'")
     ),
     Index("ix_jobs_dead", "finished_at", sqlite_where=text("state = 'dead'"), postgresql_where=text("state = 'dead'")),
+    # What `retry all` walks, without a look at the rows.
+    Index(
+        "ix_jobs_dead_project",
+        "project_id",
+        "id",
+        "kind",
+        "error_class",
+        sqlite_where=text("state = 'dead'"),
+        postgresql_where=text("state = 'dead'"),
+    ),
+    Index(
+        "ix_jobs_unsettled",
+        "project_id",
+        sqlite_where=text("state in ('waiting', 'ready', 'leased') and kind <> 'open_window'"),
+        postgresql_where=text("state in ('waiting', 'ready', 'leased') and kind <> 'open_window'"),
+    ),
     # What status counts; a timer is in neither, unless it failed, so that an append pays for a comparison only.
     Index(
         "ix_jobs_stages",
@@ -558,7 +584,6 @@ changes = Table(
     Column("data", Text, nullable=False, server_default="{}"),
     _time("at", required=True),
     PrimaryKeyConstraint("project_id", "seq"),
-    Index("ix_changes_at", "at"),
     sqlite_with_rowid=False,
 )  # fmt: skip
 

@@ -75,7 +75,7 @@ def open_windows(conn: Connection, stream_id: int, base: Settings) -> Outcome:
         case Nothing():
             return Done()
         case Wait(until_us=until):
-            return Snooze(until, "more was said, or the settings changed")
+            return Snooze(until)
         case Open() as order:
             return _open(conn, stream, settings, rules, order)
 
@@ -101,16 +101,16 @@ def _open(conn: Connection, stream: StreamRow, settings: Settings, rules: Window
     schedule(conn, jobs)
     record_changes(conn, stream.project, changes)
     if more and tiles:
-        return Snooze(conn.now(), "more windows to open")
+        return Snooze(conn.now())
     return _what_next(conn, stream.id, rules)
 
 
 def _what_next(conn: Connection, stream_id: int, rules: WindowRules) -> Outcome:
     match decide(pending_of(conn, get_stream(conn, stream_id)), rules, conn.now()):
         case Wait(until_us=until):
-            return Snooze(until, "what is left is not due yet")
+            return Snooze(until)
         case Open():
-            return Snooze(conn.now(), "more windows to open")
+            return Snooze(conn.now())
         case _:
             return Done()
 
@@ -196,14 +196,23 @@ from windows w join streams s on s.id = w.stream_id join subjects u on u.id = w.
 _NOT_ERASED = " and s.erased_at is null and u.erased_at is null"
 _BY_ID = text(_COLUMNS + "where w.id = :id" + _NOT_ERASED)
 _COVERING = text(_COLUMNS + "where w.stream_id = :stream and w.start_seq <= :seq and w.end_seq >= :seq" + _NOT_ERASED)
-_LIST = text(
-    _COLUMNS + "where w.project_id = :project and (:stream is null or w.stream_id = :stream)"
-    " and (:subject is null or w.subject_id = :subject) and (:before is null or w.id < :before)"
-    " and (:since is null or exists (select 1 from events e where e.stream_id = w.stream_id and e.seq = w.end_seq"
-    " and e.occurred_at >= :since))"
-    " and (:until is null or exists (select 1 from events e where e.stream_id = w.stream_id and e.seq = w.start_seq"
-    " and e.occurred_at <= :until))" + _NOT_ERASED + " order by w.id desc limit :limit"
-)
+_NEWEST = 2**63 - 1
+# A statement for each scope, so that the index of that scope is used.
+_LIST = {
+    scope: text(
+        _COLUMNS + f"where {condition} and w.id < :before"
+        " and (:since is null or exists (select 1 from events e where e.stream_id = w.stream_id and e.seq = w.end_seq"
+        " and e.occurred_at >= :since))"
+        " and (:until is null or exists (select 1 from events e where e.stream_id = w.stream_id and e.seq = w.start_seq"
+        " and e.occurred_at <= :until))" + _NOT_ERASED + " order by w.id desc limit :limit"
+    )
+    for scope, condition in (
+        ("project", "w.project_id = :project"),
+        ("subject", "+w.project_id = :project and w.subject_id = :subject"),
+        ("stream", "+w.project_id = :project and w.stream_id = :stream"
+                   " and (:subject is null or +w.subject_id = :subject)"),
+    )
+}  # fmt: skip
 
 
 def _window(row: tuple[Any, ...]) -> WindowRow:
@@ -257,9 +266,10 @@ def list_windows(
     since: int | None = None, until: int | None = None, limit: int = 50,
 ) -> list[WindowRow]:  # fmt: skip
     """Newest first; `since` and `until` bound the time their messages were said."""
-    return [_window(r) for r in conn.rows(_LIST, {
-        "project": project, "stream": stream, "subject": subject, "before": before, "since": since, "until": until,
-        "limit": limit})]  # fmt: skip
+    scope = "stream" if stream is not None else "subject" if subject is not None else "project"
+    return [_window(r) for r in conn.rows(_LIST[scope], {
+        "project": project, "stream": stream, "subject": subject, "before": _NEWEST if before is None else before,
+        "since": since, "until": until, "limit": limit})]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,7 +313,8 @@ def stages_of(conn: Connection, windows: Sequence[WindowRow]) -> dict[int, dict[
 
 
 _HELD = text("""
-select reason, not_before from providers where circuit <> 'closed' and not_before is not null order by not_before limit 1""")
+select reason, not_before from providers where circuit <> 'closed' and not_before is not null
+order by not_before limit 1""")
 
 
 def _held(stage: StageRow, held: tuple[Any, ...] | None) -> StageRow:

@@ -14,22 +14,28 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
 import structlog
 
-from everkept.errors import StoreUnavailable
+from everkept.errors import StoreFull, StoreUnavailable
 from everkept.ports.faults import Faults
 from everkept.store.connection import Connection
 from everkept.store.sqlite import translate
 
 log = structlog.get_logger("everkept.store")
-GROUP_MAX = 512
+GROUP_ROWS = 500
+"""A group takes no more calls once they weigh this many rows: everybody else waits for its COMMIT."""
 YIELD_S = 0.002
 """How long the lock is left alone after a group when another process writes too (its heartbeat starves without)."""
 CHECKPOINT_ROWS = 4_000
-"""Rows written between two checkpoints: some 4 MB of WAL. Its size tells nothing: a WAL is used again in place."""
+CHECKPOINT_GROUPS = 64
+"""Rows or commits between two checkpoints, whichever comes first: some 6 MB of WAL, as a small commit writes 90 KB.
+
+The file's size does not tell: a WAL is used again in place.
+"""
 WAL_BYTES_MAX = 64 << 20
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,9 +44,14 @@ def set_wise(function: F) -> F:
     """Mark `f(conn, items) -> results`: the writer hands it all waiting items at once.
 
     Its result has one entry an item, in order; an entry that is an exception is raised to that caller only.
+    An item may have a `weight`: how many rows it writes, about. Without one it counts as one.
     """
     function.set_wise = True  # type: ignore[attr-defined]
     return function
+
+
+def _is_set_wise(function: Callable[..., Any]) -> bool:
+    return getattr(function, "set_wise", False)
 
 
 @dataclass(slots=True)
@@ -53,6 +64,11 @@ class Call:
     loop: asyncio.AbstractEventLoop | None = None
     outcome: Any = None
     failed: bool = False
+
+    @property
+    def weight(self) -> int:
+        """Rows, about."""
+        return max(1, getattr(self.args[0], "weight", 1)) if _is_set_wise(self.function) else 1
 
     def answer(self) -> None:
         """In the loop's thread, where there is a loop."""
@@ -105,6 +121,9 @@ class Writer:
         self._closed = False
         self._shared = False
         self._checkpointed = 0
+        self._groups = 0
+        self.failing: str | None = None
+        """Why the last transaction could not be written at all; None once one could."""
         self.slow: dict[str, float] = {}
         """Store functions that took longer than 20 ms: name → longest run in seconds."""
 
@@ -177,7 +196,7 @@ class Writer:
     def step(self) -> int:
         """Work one group; the number of calls answered."""
         with self._waiting:
-            calls = [q.popleft() for q in (self._urgent, self._calls) for _ in range(min(len(q), GROUP_MAX))]
+            calls = self._take()
         if not calls:
             return 0
         effects: list[Callable[[], None]] = []
@@ -193,6 +212,16 @@ class Writer:
         self._guard(self._checkpoint)
         return len(calls)
 
+    def _take(self) -> list[Call]:
+        """The next group: what is urgent, then in order until it is heavy enough."""
+        calls: list[Call] = []
+        weight = 0
+        for queue in (self._urgent, self._calls):
+            while queue and weight < GROUP_ROWS:
+                calls.append(queue.popleft())
+                weight += calls[-1].weight
+        return calls
+
     def _guard(self, what: Callable[[], None]) -> None:
         """What follows a COMMIT can fail and takes nothing back: the callers are told of their commit all the same."""
         try:
@@ -204,8 +233,12 @@ class Writer:
         ours = translate(error)
         for call in calls:
             call.outcome, call.failed = ours, True
+        if isinstance(ours, StoreUnavailable):
+            self.failing = str(ours)
         if self._connection is not None and self._connection.raw.in_transaction:
-            self._connection.raw.execute("rollback")
+            self._guard(partial(self._connection.raw.execute, "rollback"))
+        if isinstance(ours, StoreFull):  # the WAL itself may be what fills the disk
+            self._guard(partial(self._checkpoint, everything=True))
 
     def _group(self, connection: Connection, calls: Sequence[Call]) -> list[Callable[[], None]]:
         """One transaction over all calls; each call's failure is its own, unless the transaction itself is gone."""
@@ -220,6 +253,8 @@ class Writer:
                 return self._each_alone(connection, calls)
         self._faults.reach("writer.before_commit")
         raw.execute("commit")
+        self._groups += 1
+        self.failing = None
         self._faults.reach("writer.after_commit")
         return connection.take_effects()
 
@@ -263,7 +298,7 @@ class Writer:
     def _perform(self, connection: Connection, batch: list[Call]) -> None:
         start = time.perf_counter()
         function = batch[0].function
-        if getattr(function, "set_wise", False):
+        if _is_set_wise(function):
             outcomes = function(connection, [call.args[0] for call in batch])
             for call, outcome in zip(batch, outcomes, strict=True):
                 call.outcome, call.failed = outcome, isinstance(outcome, Exception)
@@ -285,12 +320,18 @@ class Writer:
         if self._wal_bytes is None or self._connection is None:
             return
         raw = self._connection.raw
-        if not everything and raw.total_changes - self._checkpointed < CHECKPOINT_ROWS:
+        few = raw.total_changes - self._checkpointed < CHECKPOINT_ROWS and self._groups < CHECKPOINT_GROUPS
+        if few and not everything:
             return
-        self._checkpointed = raw.total_changes
+        self._checkpointed, self._groups = raw.total_changes, 0
         mode = "truncate" if everything or self._wal_bytes() > WAL_BYTES_MAX else "passive"
-        raw.execute(f"pragma wal_checkpoint({mode})").fetchall()
+        patience_ms = raw.execute("pragma busy_timeout").fetchone()[0]
+        raw.execute("pragma busy_timeout = 0")  # a reader's snapshot must not hold every writer up; it is tried again
+        try:
+            raw.execute(f"pragma wal_checkpoint({mode})").fetchall()
+        finally:
+            raw.execute(f"pragma busy_timeout = {patience_ms}")
 
 
 def _batch_key(call: Call) -> Any:
-    return call.function if getattr(call.function, "set_wise", False) else id(call)
+    return call.function if _is_set_wise(call.function) else id(call)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from everkept.config import Settings
 from everkept.domain.jobs import Discard, Done, JobPolicy, Lease, Outcome, Snooze
+from everkept.errors import EverkeptError
 from everkept.ports.clock import Clock
 from everkept.ports.faults import Faults
 from everkept.store.connection import Connection
@@ -53,6 +55,13 @@ class Trust:
         """In the loop's thread: the lease was renewed, so the run may go on."""
         if self.limit is not None and not self.limit.expired():
             self.limit.reschedule(asyncio.get_running_loop().time() + self.left_s(now_s))
+
+
+def error_text(error: Exception) -> str:
+    """What a person is shown of it: our own errors speak for themselves, others are named too."""
+    if isinstance(error, EverkeptError):
+        return str(error)
+    return "".join(traceback.format_exception_only(error)).strip()
 
 
 class JobContext:

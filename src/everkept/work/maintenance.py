@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import structlog
 
-from everkept.errors import EverkeptError
 from everkept.ports.clock import Clock
 from everkept.store.connection import Connection
 from everkept.store.periodic import end_periodic, register_periodic, take_periodic
 from everkept.store.store import Store
+from everkept.work.job import error_text
 
 log = structlog.get_logger("everkept.work")
 CHUNK = 100
@@ -64,8 +64,8 @@ class Maintenance:
                 repaired += rows
                 if cursor == 0:
                     break
-        except EverkeptError as failed:
-            error = str(failed)
+        except Exception as failed:  # noqa: BLE001  (a backstop's failure is shown in status; the worker goes on)
+            error = error_text(failed)
             log.error("periodic task failed", task=task.name, error=error)
         if repaired and not task.expected:
             log.warning("a sweep repaired what the normal path should have done", task=task.name, rows=repaired)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,7 +29,7 @@ from everkept.store.jobs import (
 )
 from everkept.store.providers import forget_other_pools, is_open, note_answer, note_failure, opens_in_s, permits_left
 from everkept.store.store import Store
-from everkept.work.job import Finished, JobContext, JobKind, Trust
+from everkept.work.job import Finished, JobContext, JobKind, Trust, error_text
 from everkept.work.maintenance import Maintenance
 
 log = structlog.get_logger("everkept.work")
@@ -149,7 +148,7 @@ class Runner:
                 await self.store.write(self._book, lease, outcome, started)
         except LeaseLost:
             log.warning("finish refused: the lease was lost", job=lease.job, kind=lease.kind, key=lease.key)
-            await self.store.write(refuse_finish)
+            await self._refuse(lease)
         except asyncio.CancelledError:
             await self._give_back(lease, started)
             raise
@@ -184,18 +183,23 @@ class Runner:
     ) -> None:
         lease = context.lease
         error_class = error.code if isinstance(error, EverkeptError) else "internal"
-        text = (
-            str(error) if isinstance(error, EverkeptError) else "".join(traceback.format_exception_only(error)).strip()
-        )
+        text = error_text(error)
         log.warning(
             "job failed", job=lease.job, kind=lease.kind, key=lease.key, error_class=error_class, error=text[:300]
         )
         try:
             await self.store.write(self._fail, context, kind, error, error_class, text, started)
         except LeaseLost:
+            await self._refuse(lease)
+        except Exception as lost:  # noqa: BLE001  (nobody awaits this task: the lease runs out, and the job is retaken)
+            log.error("a failure could not be booked", job=lease.job, error=error_text(lost))
+
+    async def _refuse(self, lease: Lease) -> None:
+        """Count a finish that came too late."""
+        try:
             await self.store.write(refuse_finish)
-        except EverkeptError as lost:  # the store itself fails: the lease runs out, and the job is taken up again
-            log.error("a failure could not be booked", job=lease.job, error=str(lost))
+        except EverkeptError as error:
+            log.error("a refused finish could not be counted", job=lease.job, error=str(error))
 
     def _fail(
         self,
@@ -267,10 +271,8 @@ class Runner:
                 self._wake.clear()
                 await self._maintenance.step()
                 started = await self.step()
-            except (
-                EverkeptError
-            ) as error:  # the store is full, read-only or locked: say so, and look again at the next tick
-                log.error("the worker could not look for work", error=str(error))
+            except Exception as error:  # noqa: BLE001  (full, locked or a bug: the worker says so and tries each tick)
+                log.error("the worker could not look for work", error=error_text(error))
                 self._next_due_us = None  # what is due already must not make it look again at once
             if not started or len(self._running) >= self.slots:
                 await self._sleep()
@@ -308,10 +310,16 @@ class Runner:
         self._loop.call_soon_threadsafe(self._wake.set)
 
     def heartbeat(self) -> None:
-        """Renew all leases of this worker (from the heartbeat's thread); what is no longer held is cancelled."""
+        """Renew the leases of what runs here (from the heartbeat's thread); what is no longer held is cancelled.
+
+        The lease of a job that runs no more, because its outcome could not be booked, runs out.
+        """
         asked = self._clock.monotonic_s()
         running = list(self._running.items())  # before it asks: what is claimed meanwhile is not judged by this answer
-        held = self.store.write_now(renew_leases, self.owner, self.slots, self._settings.work.lease_s, urgent=True)
+        jobs = [job for job, _ in running]
+        held = self.store.write_now(
+            renew_leases, self.owner, self.slots, self._settings.work.lease_s, jobs, urgent=True
+        )
         self.seen = True
         for job, (lease, task, trust) in running:
             if held.get(job) == lease.fence:

@@ -12,6 +12,7 @@ import structlog
 
 from everkept.errors import EverkeptError
 from everkept.store.streams import projects_embedded_otherwise, reopen_chunk
+from everkept.work.job import error_text
 from everkept.work.runner import Runner
 
 log = structlog.get_logger("everkept.work")
@@ -61,12 +62,18 @@ class Worker:
         except EverkeptError as error:
             log.error("passages could not be marked for embedding again", error=str(error))
 
+    @property
+    def alive(self) -> bool:
+        """Whether its thread works: from `start` until `stop`, unless something ended it."""
+        return self._thread.is_alive()
+
     def _beat(self) -> None:
-        while not self._ended.wait(0 if not self.runner.seen else self._heartbeat_s):
+        """Ends with the worker's thread: what nobody works must not look alive, nor keep its leases."""
+        while not self._ended.wait(0 if not self.runner.seen else self._heartbeat_s) and self.alive:
             try:
                 self.runner.heartbeat()
-            except EverkeptError as error:
-                log.error("leases could not be renewed", error=str(error))
+            except Exception as error:  # noqa: BLE001  (without a pulse the leases of a working worker would end)
+                log.error("leases could not be renewed", error=error_text(error))
                 self._ended.wait(1.0)
 
     def stop(self, drain_s: float) -> None:

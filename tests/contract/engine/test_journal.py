@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from sqlalchemy import text
 from tests.factories import HOUR_S, World, plain_reply
 
 from everkept.domain.replies import InvalidReply
@@ -200,6 +201,16 @@ def address(world: World) -> Address:
     return Address(
         project=world.project.id, subject=1, work="window:1.0", step="facts", version="facts.1", model="fake:a"
     )
+
+
+def test_a_new_reply_is_kept_where_an_erase_left_only_a_later_one(world: World, subject: int) -> None:
+    desk = Desk(world, "no", "no", REPLY, asks_max=3)
+    for _ in range(2):
+        with pytest.raises(Transient):
+            desk.ask()
+    world.store.write_now(lambda conn: conn.run(text("delete from replies where ask = 1")))
+    assert desk.ask() == "yes"
+    assert [row[:2] for row in desk.replies()] == [(2, "no"), (3, "yes")]
 
 
 def test_the_first_committed_reply_to_a_question_wins(world: World, subject: int) -> None:

@@ -291,13 +291,13 @@ def test_an_urgent_call_goes_first(shop: Store) -> None:
 
 
 def test_an_urgent_call_waits_for_one_group_at_most(shop: Store, monkeypatch) -> None:
-    monkeypatch.setattr("everkept.store.writer.GROUP_MAX", 2)
+    monkeypatch.setattr("everkept.store.writer.GROUP_ROWS", 2)
     for n in range(5):
         shop.writer.submit(keep, f"{n}")
     shop.writer.step()
     shop.writer.submit(keep, "heartbeat", urgent=True)
     shop.writer.step()
-    assert kept(shop) == ["0", "1", "heartbeat", "2", "3"]
+    assert kept(shop) == ["0", "1", "heartbeat", "2"]
 
 
 def test_a_caller_that_went_away_costs_the_others_nothing(shop: Store) -> None:

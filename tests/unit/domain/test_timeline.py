@@ -9,7 +9,16 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everkept.domain.timeline import FactState, Pair, TimelineFact, Verdict, find_conflicts, judge_offline, settle
+from everkept.domain.timeline import (
+    FactState,
+    Pair,
+    TimelineFact,
+    Verdict,
+    find_conflicts,
+    judge_offline,
+    settle,
+    settle_and_find,
+)
 
 DAY = 86_400_000_000
 
@@ -273,3 +282,16 @@ def test_states_are_sound(facts: list[TimelineFact]) -> None:
         assert not (fact.retired_by_hand and state.live)
         assert state.duplicate_of is None or state.duplicate_of in standing
         assert not state.unsettled or state.id in standing
+
+
+def test_notes_stand_beside_each_other_without_being_compared() -> None:
+    notes = [say(n, n, f"note {n}", "note", single_valued=False) for n in range(50)]
+    one = say(50, 50, "the one", "note", single_valued=True)
+    assert live(states(*notes)) == set(range(50))
+    assert find_conflicts(notes, {}) == []
+    assert find_conflicts([*notes, one], {}) == [(n, 50) for n in range(42, 50)]
+
+
+def test_one_replay_tells_states_and_conflicts() -> None:
+    facts = [say(1, 0, "tea", "sips"), say(2, 1, "coffee", "sips"), say(3, 2, "Rome"), say(4, 3, "Porto")]
+    assert settle_and_find(facts, {}) == (settle(facts, {}), find_conflicts(facts, {}))

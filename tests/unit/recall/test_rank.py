@@ -4,21 +4,24 @@ import pytest
 from everkept.domain.passage import Analysed, analyse
 from everkept.recall import rank
 from everkept.recall.question import read_question
-from everkept.store.search import Hit
+from everkept.recall.table import Columns
+from everkept.store.search import KINDS
 
 DAY_US = 86_400_000_000
 
 
 def window_of(*turns: tuple[str, str], kind: str = "turn") -> rank.Window:
     """One sitting; every turn is a candidate."""
-    hits, words = [], []
+    names = list(dict.fromkeys(speaker for speaker, _ in turns))
+    rows, words = [], []
     for seq, (speaker, text) in enumerate(turns, 1):
         a: Analysed = analyse(text, speaker=speaker, occurred_at_us=DAY_US)
-        hits.append(Hit(seq, kind, None, 1, 1, seq, speaker, DAY_US, 1, a.traits))
+        rows.append((seq, KINDS.index(kind), 0, 1, 1, seq, DAY_US, 1, a.traits, names.index(speaker)))
         words.append(rank.Words(a.speaker, a.own, a.said))
     size = len(turns)
     near = {d: np.array([i + d if 0 <= i + d < size else -1 for i in range(size)], np.intp) for d in rank.NEAR}
-    return rank.Window(hits=hits, words=words, size=size, near=near)
+    passages = Columns(*np.array(rows, np.int64).T)
+    return rank.Window(passages=passages, names=names, words=words, size=size, near=near)
 
 
 def frequencies(**of_term: int) -> rank.Frequencies:

@@ -168,7 +168,10 @@ async def _serves_this_home(url: str, settings: config.Settings, project: str) -
         return False
     if theirs is not None and same_place(str(theirs), store_path(settings)):
         return True
-    say(f"the server at {url} serves another store ({theirs}); it is not used")
+    if theirs is None:
+        say(f"the server at {url} tells a project's key nothing of its store; it is not used")
+    else:
+        say(f"the server at {url} serves another store ({theirs}); it is not used")
     return False
 
 

@@ -37,7 +37,9 @@ def _check_line(check: v.Check) -> str:
 
 
 def _verdict(now: v.Status) -> int:
-    tripped = [check for check in now.checks if not check.ok]
-    for check in tripped:
-        screen.warn(f"needs attention: {check.message}")
-    return failures.NEEDS_ATTENTION if tripped else 0
+    wrong = [check.message for check in now.checks if not check.ok]
+    if now.store.get("failing"):
+        wrong.append(f"writes fail: {now.store['failing']}")
+    for each in wrong:
+        screen.warn(f"needs attention: {each}")
+    return failures.NEEDS_ATTENTION if wrong else 0

@@ -28,14 +28,20 @@ def status_page(now: v.Status, *, at: datetime | None = None) -> RenderableType:
 
 def _head(now: v.Status) -> Iterator[Text]:
     tripped = [check for check in now.checks if not check.ok]
-    line = Text("● needs attention" if tripped else "● healthy", style="bold yellow" if tripped else "bold green")
+    failing = now.store.get("failing")
+    ill = tripped or failing
+    line = Text("● needs attention" if ill else "● healthy", style="bold yellow" if ill else "bold green")
     yield line.append(f"  Everkept {now.version}", style="default not bold")
+    if failing:
+        yield Text(f"  writes fail: {clean(str(failing))}", style="yellow")
     for check in tripped:
         yield Text(f"  {check.message}", style="yellow")
     yield Text(f"  model {now.model} · embedder {now.embedder}", style="dim")
     yield Text(f"  {_store_line(now.store)}", style="dim")
     if now.store.get("degraded"):
         yield Text(f"  store degraded: {clean(str(now.store['degraded']))}", style="yellow")
+    if slow := now.store.get("slow_ms"):
+        yield Text(f"  slow in the store: {', '.join(f'{clean(f)} {ms} ms' for f, ms in slow.items())}", style="dim")
 
 
 def _store_line(store: dict[str, object]) -> str:
@@ -43,7 +49,7 @@ def _store_line(store: dict[str, object]) -> str:
     parts = [f"store {clean(str(store.get('path', 'unknown')))}"]
     if isinstance(size_bytes := store.get("size_bytes"), int | float):
         parts.append(size(size_bytes))
-    said = {"path", "size_bytes", "degraded"}
+    said = {"path", "size_bytes", "degraded", "failing", "slow_ms"}
     parts += [clean(str(value)) for name, value in store.items() if name not in said and value]
     return " · ".join(parts)
 

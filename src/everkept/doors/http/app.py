@@ -59,7 +59,7 @@ def create_app(application: Application, settings: Settings) -> FastAPI:
     for module in _ROUTERS:
         app.router.routes.extend(module.router.routes)
     hosts = HostRules.of(settings.server.address[0], settings.server.allowed_hosts)
-    keeper = Gatekeeper(application=application, admin_key=settings.secrets.admin_key, key_needed=not hosts.loopback)
+    keeper = Gatekeeper(application=application, admin_key=settings.secrets.admin_key, key_needed=hosts.key_needed)
     app.add_middleware(Gate, hosts=hosts, keeper=keeper, body_max_bytes=settings.server.body_max_bytes)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way to extend the document
     return app
@@ -75,7 +75,11 @@ def _document(app: FastAPI) -> dict[str, Any]:
         parts = document["components"]
         parts["schemas"] |= extra["$defs"]
         parts["securitySchemes"] = {
-            "key": {"type": "http", "scheme": "bearer", "description": "Not needed on loopback."}
+            "key": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "Not needed on loopback without server.allowed_hosts.",
+            }
         }
         document["security"] = [{}, {"key": []}]
         app.openapi_schema = document

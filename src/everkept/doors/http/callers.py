@@ -18,6 +18,11 @@ class Caller:
 
     project: str | None
 
+    @property
+    def is_operator(self) -> bool:
+        """The admin key, or nobody's key where none is needed."""
+        return self.project is None
+
     def confine(self, project: str) -> str:
         """`project`, if the caller may touch it. Raises Forbidden."""
         if self.project not in (None, project):
@@ -26,7 +31,7 @@ class Caller:
 
     def require_operator(self, what: str) -> None:
         """Raises Forbidden unless every project is open to the caller."""
-        if self.project is not None:
+        if not self.is_operator:
             raise Forbidden(f"a project's key may not {what}; use the admin key, or the command line on the server")
 
 
@@ -38,7 +43,7 @@ class Gatekeeper:
     application: Application
     admin_key: str | None
     key_needed: bool
-    """False on loopback: whoever can reach it can also read the file."""
+    """False on loopback without `server.allowed_hosts`: every program on this machine is then the operator."""
 
     async def admit(self, authorization: str | None, path: str) -> Caller:
         """`authorization` as sent. A key that is sent is checked, needed or not. Raises Unauthorized."""

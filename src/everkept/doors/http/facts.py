@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import Field
+from starlette.responses import Response
 
 from everkept.api import views as v
 from everkept.doors.http.problems import RESPONSES
@@ -44,10 +45,19 @@ class EntitiesAsked(Listed):
     subject: Subject = None
 
 
-@router.post("/v1/remember", operation_id="remember", status_code=201)
-async def remember(body: RememberBody, service: InProject, key: IdempotencyKey) -> v.Fact:
-    """State a durable fact by hand. The same Idempotency-Key and payload gives the same fact."""
-    return await service.remember(**body.model_dump(), key=key)
+@router.post(
+    "/v1/remember",
+    operation_id="remember",
+    status_code=201,
+    responses={200: {"model": v.Remembered, "description": "It was stated before (Idempotent-Replayed: true)."}},
+)
+async def remember(body: RememberBody, service: InProject, key: IdempotencyKey, response: Response) -> v.Remembered:
+    """State a durable fact by hand. The same Idempotency-Key and payload gives the same fact; another payload: 409."""
+    fact = await service.remember(**body.model_dump(), key=key)
+    if fact.replayed:
+        response.status_code = 200
+        response.headers["Idempotent-Replayed"] = "true"
+    return fact
 
 
 @router.get("/v1/facts", operation_id="list_facts")

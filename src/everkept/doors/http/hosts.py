@@ -34,6 +34,11 @@ class HostRules:
     def loopback(self) -> bool:
         return is_loopback(self.bind)
 
+    @property
+    def key_needed(self) -> bool:
+        """Others reach the server: directly, or under a name that a proxy in front of it publishes."""
+        return not self.loopback or bool(self.allowed)
+
     def check(self, host: str | None, origin: str | None) -> None:
         """Both as sent (`host:port`, `http://host:port`). Raises Forbidden."""
         if host is None or not self.allows(host):

@@ -27,6 +27,7 @@ METRICS: Mapping[str, str] = {
     "everkept_provider_circuit_closed": "1 where a provider is usable.",
     "everkept_workers": "Workers seen lately.",
     "everkept_jobs_running": "Jobs that run now.",
+    "everkept_store_slow_seconds": "The longest run of each store function that took more than 20 ms, in this process.",
     "everkept_stage_seconds": "Time from opening to completion, by stage and quantile.",
 }
 """Every name that `/metrics` has, and what it means."""
@@ -48,6 +49,7 @@ class _StatusCollector(Collector):
         yield from _stages(self._status)
         yield from _checks(self._status)
         yield from _workers(self._status)
+        yield from _slow(self._status)
 
 
 def _totals(status: v.Status) -> Iterable[Metric]:
@@ -104,6 +106,13 @@ def _workers(status: v.Status) -> Iterable[Metric]:
     for provider in status.providers:
         circuits.add_metric([provider.name], float(provider.circuit == "closed"))
     yield circuits
+
+
+def _slow(status: v.Status) -> Iterable[Metric]:
+    slow = _gauge("everkept_store_slow_seconds", "function")
+    for function, took_ms in status.store.get("slow_ms", {}).items():
+        slow.add_metric([function], took_ms / 1000)
+    yield slow
 
 
 def _gauge(name: str, *labels: str) -> GaugeMetricFamily:

@@ -1,4 +1,4 @@
-"""Projects and API keys. The holder of a project's key sees and changes that project only."""
+"""Projects and API keys: the operator's. The holder of a project's key sees that project only, and may erase it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 
 from everkept.api import views as v
-from everkept.doors.http.callers import Caller
 from everkept.doors.http.problems import RESPONSES
-from everkept.doors.http.scope import InProject, Queried, caller_of, project_of
+from everkept.doors.http.scope import CallerOf, InProject, Queried, project_of
 from everkept.doors.http.words import Erased, Words
-from everkept.errors import NotFound
 
 router = APIRouter(tags=["operate"], responses=RESPONSES)
 
@@ -42,15 +40,10 @@ class KeyShown(BaseModel):
     name: str
 
 
-async def _caller(request: Request) -> Caller:
-    return caller_of(request)
-
-
 async def _project(request: Request) -> str:
     return project_of(request)
 
 
-CallerOf = Annotated[Caller, Depends(_caller)]
 ProjectOf = Annotated[str, Depends(_project)]
 
 
@@ -68,8 +61,8 @@ async def create_project(body: ProjectBody, service: InProject, caller: CallerOf
 
 @router.patch("/v1/projects/{name:id}", operation_id="update_project")
 async def update_project(name: str, body: ProjectChange, service: InProject, caller: CallerOf) -> v.Project:
-    """Rename a project, or replace its settings."""
-    caller.confine(name)
+    """Rename a project, or replace its settings, among which its budget is: for the operator."""
+    caller.require_operator("rename projects or change their settings, which hold the budget")
     return await service.update_project(name, new_name=body.name, settings=body.settings)
 
 
@@ -84,20 +77,18 @@ async def erase_project(
 
 @router.get("/v1/keys", operation_id="list_keys")
 async def list_keys(service: InProject, caller: CallerOf) -> v.Page[KeyShown]:
-    found = await service.list_keys()
-    return v.Page(items=[KeyShown(**key) for key in found if caller.project in (None, key.get("project"))])
+    caller.require_operator("list keys")
+    return v.Page(items=[KeyShown(**key) for key in await service.list_keys()])
 
 
 @router.post("/v1/keys", operation_id="create_key", status_code=201)
 async def create_key(body: KeyBody, service: InProject, caller: CallerOf, project: ProjectOf) -> v.KeyCreated:
     """Make a key. Its token is shown this once."""
-    return await service.create_key(body.name, project=caller.confine(body.project or project))
+    caller.require_operator("make keys")
+    return await service.create_key(body.name, project=body.project or project)
 
 
 @router.delete("/v1/keys/{key:id}", operation_id="revoke_key", status_code=204)
 async def revoke_key(key: str, service: InProject, caller: CallerOf) -> None:
-    if caller.project is not None:
-        own = [each["id"] for each in await service.list_keys() if each.get("project") == caller.project]
-        if key not in own:
-            raise NotFound(f"{key!r} is not a key of this project", id=key)
+    caller.require_operator("revoke keys")
     await service.revoke_key(key)

@@ -102,6 +102,11 @@ async def header_key(
     return key_of(request)
 
 
+async def _caller(request: Request) -> Caller:
+    return caller_of(request)
+
+
+CallerOf = Annotated[Caller, Depends(_caller)]
 InProject = Annotated[Service, Depends(service_of)]
 Queried = Annotated[Service, Depends(queried_service)]
 IdempotencyKey = Annotated[str | None, Depends(header_key)]

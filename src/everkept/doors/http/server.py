@@ -13,7 +13,7 @@ import uvicorn
 from everkept.api.service import Application
 from everkept.config import Settings
 from everkept.doors.http.app import create_app
-from everkept.doors.http.hosts import is_loopback
+from everkept.doors.http.hosts import HostRules
 from everkept.errors import ConfigInvalid, Unavailable
 
 ANSWER_S = 30
@@ -67,15 +67,18 @@ def _config(settings: Settings, application: Application) -> uvicorn.Config:
 
 
 async def _require_key(settings: Settings, application: Application) -> None:
-    if is_loopback(settings.server.address[0].lower()) or settings.secrets.admin_key:
+    rules = HostRules.of(settings.server.address[0], settings.server.allowed_hosts)
+    if not rules.key_needed or settings.secrets.admin_key:
         return
     service = await application.service()
     if any(key.get("revoked_at") is None for key in await service.list_keys()):
         return
+    cause = "server.allowed_hosts" if rules.loopback else "server.bind"
+    value = ", ".join(sorted(rules.allowed)) if rules.loopback else settings.server.bind
     raise ConfigInvalid(
-        f"server.bind is {settings.server.bind}, which others can reach, and there is no API key: make one with "
+        f"{cause} is {value}, which others can reach, and there is no API key: make one with "
         "`everkept keys create <name>`, or set EVERKEPT_ADMIN_KEY",
-        key="server.bind",
+        key=cause,
     )
 
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from everkept.api import views as v
 from everkept.doors.http.metrics import CONTENT_TYPE, render
 from everkept.doors.http.problems import RESPONSES
-from everkept.doors.http.scope import InProject, Queried, application_of, no_query
+from everkept.doors.http.scope import CallerOf, InProject, Queried, application_of, no_query
 from everkept.doors.http.words import Asked, Words
 
 router = APIRouter(tags=["operate"], responses=RESPONSES)
@@ -40,8 +40,9 @@ class Readiness(BaseModel):
 
 
 @router.get("/v1/status", operation_id="get_status")
-async def get_status(service: InProject) -> v.Status:
-    return await service.status()
+async def get_status(service: InProject, caller: CallerOf) -> v.Status:
+    """Of the whole store for the operator; with a project's key, of that project."""
+    return await service.status(project_only=not caller.is_operator)
 
 
 @router.get("/v1/usage", operation_id="get_usage")
@@ -81,5 +82,7 @@ async def readyz(request: Request, response: Response) -> Readiness:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus text."}},
 )
-async def metrics(service: InProject) -> Response:
+async def metrics(service: InProject, caller: CallerOf) -> Response:
+    """Of the whole store: for the operator."""
+    caller.require_operator("read the metrics of the whole store")
     return Response(render(await service.status()), media_type=CONTENT_TYPE)

@@ -98,12 +98,12 @@ class RemoteService:
         self, text: str, *, subject: str, predicate: str | None = None, object: str | None = None,
         entity: str | None = None, valid_from: datetime | None = None, valid_until: datetime | None = None,
         confidence: float = 1.0, pinned: bool = False, key: str | None = None,
-    ) -> v.Fact:  # fmt: skip
+    ) -> v.Remembered:  # fmt: skip
         body = _given(
             text=text, subject=subject, predicate=predicate, object=object, entity=entity, valid_from=_time(valid_from),
             valid_until=_time(valid_until), confidence=confidence, pinned=pinned,
         )  # fmt: skip
-        return self._read(v.Fact, await self._wire.ask("POST", "/v1/remember", body=body, key=key))
+        return self._read(v.Remembered, await self._wire.ask("POST", "/v1/remember", body=body, key=key))
 
     async def get_fact(self, fact_id: str) -> v.Fact:
         return self._read(v.Fact, await self._wire.ask("GET", _path("facts", fact_id)))
@@ -187,7 +187,8 @@ class RemoteService:
 
     # ---- operate
 
-    async def status(self) -> v.Status:
+    async def status(self, *, project_only: bool = False) -> v.Status:
+        """`project_only` is for the server to decide, from the key."""
         return self._read(v.Status, await self._wire.ask("GET", "/v1/status"))
 
     async def list_jobs(

@@ -12,7 +12,9 @@ from schemathesis.specs.openapi.checks import (
 )
 from tests.stubs.door_client import DoorClient
 
-schema = schemathesis.openapi.from_asgi("/openapi.json", DoorClient(EVERKEPT_SERVER__ALLOWED_HOSTS="testserver").app)
+ADMIN = {"Authorization": "Bearer root"}
+DOOR = DoorClient(EVERKEPT_SERVER__ALLOWED_HOSTS="testserver", EVERKEPT_ADMIN_KEY="root")
+schema = schemathesis.openapi.from_asgi("/openapi.json", DOOR.app, headers=ADMIN)
 CHECKS = [
     checks.not_a_server_error,
     content_type_conformance,
@@ -31,4 +33,4 @@ CHECKS = [
     suppress_health_check=list(HealthCheck),
 )
 def test_operation_conforms(case: schemathesis.Case) -> None:
-    case.call_and_validate(checks=CHECKS)
+    case.call_and_validate(checks=CHECKS, headers=ADMIN)

@@ -103,7 +103,6 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("project_id", "seq", name=op.f("pk_changes")),
         sqlite_with_rowid=False,
     )
-    op.create_index("ix_changes_at", "changes", ["at"], unique=False)
     op.create_table(
         "consumers",
         sa.Column("project_id", ID, nullable=False),
@@ -144,6 +143,8 @@ def upgrade() -> None:
         sa.Column("after_seq", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("destroyed", sa.Text(), server_default="{}", nullable=False),
         sa.Column("residue", sa.Integer(), nullable=True),
+        sa.Column("cleanings", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("unclean", sa.Text(), nullable=True),
         sa.Column("done_at", sa.BigInteger(), nullable=True),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_erasures_project_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_erasures")),
@@ -484,6 +485,14 @@ def upgrade() -> None:
         postgresql_where=sa.text("state = 'dead'"),
     )
     op.create_index(
+        "ix_jobs_dead_project",
+        "jobs",
+        ["project_id", "id", "kind", "error_class"],
+        unique=False,
+        sqlite_where=sa.text("state = 'dead'"),
+        postgresql_where=sa.text("state = 'dead'"),
+    )
+    op.create_index(
         "ix_jobs_due",
         "jobs",
         ["due_at"],
@@ -510,7 +519,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_jobs_ready",
         "jobs",
-        ["lane_id", "uses", "due_at"],
+        ["lane_id", "uses", "serial_key", "due_at"],
         unique=False,
         sqlite_where=sa.text("state = 'ready'"),
         postgresql_where=sa.text("state = 'ready'"),
@@ -530,6 +539,14 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=sa.text("history <> '[]'"),
         postgresql_where=sa.text("history <> '[]'"),
+    )
+    op.create_index(
+        "ix_jobs_unsettled",
+        "jobs",
+        ["project_id"],
+        unique=False,
+        sqlite_where=sa.text("state in ('waiting', 'ready', 'leased') and kind <> 'open_window'"),
+        postgresql_where=sa.text("state in ('waiting', 'ready', 'leased') and kind <> 'open_window'"),
     )
     op.create_index(
         "uq_jobs_serial",
@@ -567,6 +584,14 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("ix_streams_subject", "streams", ["subject_id"], unique=False)
+    op.create_index(
+        "ix_streams_subject_uncaptured",
+        "streams",
+        ["subject_id", "pulled_due_at"],
+        unique=False,
+        sqlite_where=sa.text("covered_seq < last_seq"),
+        postgresql_where=sa.text("covered_seq < last_seq"),
+    )
     op.create_index(
         "ix_streams_uncaptured",
         "streams",
