@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from tests.factories import World, open_store
 
+from everkept.capture.messages import Given, check_messages
 from everkept.errors import KeyConflict, NotFound, SubjectConflict
 from everkept.ports.clock import VirtualClock
-from everkept.store.streams import append_events
+from everkept.store.streams import NewMessage, append_events
 
 
 def contents(world: World, thread: str) -> list[str]:
@@ -77,12 +78,26 @@ def test_the_same_key_in_another_thread_is_another_payload(world: World) -> None
 
 
 def test_a_batch_that_was_partly_accepted_elsewhere_is_completed(world: World) -> None:
-    """A09: item 1 was sent alone before, under the key it has in the batch."""
-    world.add("t", "one", key="k")
-    outcome = world.add("t", "one", "two", key="k")
+    """A09: item 1 was sent alone before, under a key of its own."""
+
+    def keyed(*texts: str) -> tuple[NewMessage, ...]:
+        given = [Given(role="user", content=text, key=f"key-{text}") for text in texts]
+        return check_messages(given, thread="t", key=None, secret=world.project.secret, now_us=world.clock.now_us())
+
+    batch = world.batch("t", "one")
+    together(world, replace(batch, messages=keyed("one")))
+    (outcome,) = together(world, replace(batch, messages=keyed("one", "two")))
 
     assert [(a.seq, a.replayed) for a in outcome] == [(1, True), (2, False)]
     assert contents(world, "t") == ["one", "two"]
+
+
+def test_the_key_of_a_batch_stands_for_the_whole_batch(world: World) -> None:
+    """A03: one message more under the same key is another payload."""
+    world.add("t", "one", key="k")
+    with pytest.raises(KeyConflict):
+        world.add("t", "one", "two", key="k")
+    assert contents(world, "t") == ["one"]
 
 
 def test_a_key_twice_in_one_batch_is_accepted_once(world: World) -> None:
