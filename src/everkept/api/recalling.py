@@ -105,7 +105,7 @@ class Recalling(Remembering):
             explain=explain,
             everything=held_back or bool(metadata),
         )
-        results, held, note = await self._store.read(self._search, asked)
+        results, held, note = await self._look(asked)
         packed = pack([_item(r) for r in results], tokens)
         over = [v.HeldBack(id=r.id, text=r.text, reason="over_budget") for r in results if r.id not in packed.kept]
         return v.RecallAnswer(
@@ -117,6 +117,11 @@ class Recalling(Remembering):
             lexical_only=note is not None,
             note=note,
         )
+
+    async def _look(self, asked: _Asked) -> tuple[list[v.RecallResult], list[v.HeldBack], str | None]:
+        if self._parts.searcher().is_quick(self._project_id):
+            return await self._store.glance(self._search, asked)
+        return await self._store.read(self._search, asked)
 
     async def _query(
         self, text: str, kinds: Sequence[str] | None, as_of: datetime | None, known_at: datetime | None
@@ -292,7 +297,7 @@ class Recalling(Remembering):
                 explain=False,
                 besides=frozenset((stream.id, m.seq) for m in recent),
             )
-            found, _, _ = await self._store.read(self._search, asked)
+            found, _, _ = await self._look(asked)
             packed = pack([_item(r) for r in found], tokens - used)
             results, text = [r for r in found if r.id in packed.kept], packed.text
         block = _block(summary, text, recent)

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from everkept.domain import text as analyser
+from everkept.domain.ids import ProjectId
 from everkept.domain.scope import Scope
 from everkept.errors import InvalidInput
 from everkept.models.pooling import Pooling, Vector, content_words, cosines_of_int8, names_of
@@ -29,6 +30,7 @@ from everkept.store.search import KINDS, Hit
 
 _PARSED_MAX: Final = 16_384
 _DENSE_FILTERED: Final = 400
+_LITTLE: Final = 10_000
 """Dense candidates looked through where the scan cannot see the filter (stream, kind, time)."""
 _NO_WORDS: Final = rank.Words("", "", "")
 
@@ -101,6 +103,11 @@ class Searcher:
         self._tables = TableCache()
         self._postings = PostingsMemo()
         self._revisions: dict[int, int] = {}
+
+    def is_quick(self, project: ProjectId) -> bool:
+        """Whether a search takes a few milliseconds: all is in memory, and it is little. Then a thread costs more."""
+        size = self._tables.size(project)
+        return size is not None and size <= _LITTLE
 
     def search(self, conn: Connection, scope: Scope, query: Query) -> Ranked:
         """Rank what the scope holds. Raises InvalidInput for an unknown kind or a query without a single term."""

@@ -80,6 +80,10 @@ class PassageTable:
         """… and the row of each."""
 
     @property
+    def size(self) -> int:
+        return int(self._cells.shape[1])
+
+    @property
     def all(self) -> Columns:
         return Columns(*self._cells)
 
@@ -160,6 +164,11 @@ class TableCache:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._of_project: dict[int, PassageTable] = {}
+
+    def size(self, project: ProjectId) -> int | None:
+        """How many passages are in memory; None where the project's have not been read yet."""
+        table = self._of_project.get(project)
+        return None if table is None else table.size
 
     def follow(self, conn: Connection, project: ProjectId, revision: int, newest: int) -> PassageTable:
         """`revision` is the project's in the snapshot, `newest` the highest passage id of any project."""
