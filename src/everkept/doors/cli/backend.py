@@ -68,7 +68,7 @@ async def _find(project: str, *, worker: bool) -> AsyncIterator[Service]:
         async with _remote(url, settings, project) as service:
             yield service
         return
-    say(f"using the store in {settings.home} (no server is running)")
+    say(f"using the store in {settings.home} (no server of it at {settings.server.bind})")
     async with application(settings, worker=worker) as opened:
         yield await opened.service(project)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from everkept.api.service import Service
 
 IDLE_LOOK_S = 0.25
+QUIET_S = 2.0
 
 
 async def serve(
@@ -68,9 +69,9 @@ async def worker(
 
 
 async def _idle(memory: Service, stop: asyncio.Event) -> None:
-    """Until two looks in a row find nothing due and nothing running."""
+    """Until nothing was due and nothing ran for a while: a job that has ended may have set another a second ahead."""
     quiet = 0
-    while quiet < 2 and not stop.is_set():
+    while quiet * IDLE_LOOK_S < QUIET_S and not stop.is_set():
         now = await memory.status()
         busy = now.backlog_due or any(worker.running for worker in now.workers)
         quiet = 0 if busy else quiet + 1
