@@ -576,11 +576,6 @@ select id from jobs where state = 'dead' and project_id = :project and (:kind is
   and (:cause is null or error_class = :cause) and id > :after order by id limit :limit""")
 
 
-def find_job_state(conn: Connection, project: int, job: int) -> str | None:
-    row = conn.first(_LOAD, {"id": job, "project": project})
-    return None if row is None else str(row[1])
-
-
 def retry_by_hand(conn: Connection, project: int, job: int) -> bool:
     """A dead job gets a new budget and keeps its history. Of concurrent retries only the first finds it dead."""
     row = conn.first(_LOAD, {"id": job, "project": project})

@@ -22,7 +22,6 @@ update periodic set last_success_at = case when :error is null then :now else la
 _LIST = text("""
 select name, every_us, last_start_at, last_success_at, last_error, next_due_at, rows_repaired from periodic
 order by name""")
-_NEXT = text("select min(next_due_at) from periodic")
 
 
 def register_periodic(conn: Connection, tasks: dict[str, float]) -> None:
@@ -47,8 +46,3 @@ def end_periodic(conn: Connection, name: str, error: str | None, repaired: int, 
 def list_periodic(conn: Connection) -> list[tuple[Any, ...]]:
     """(name, every_us, last_start, last_success, last_error, next_due, rows_repaired)."""
     return conn.rows(_LIST)
-
-
-def next_periodic(conn: Connection) -> int | None:
-    found = conn.scalar(_NEXT)
-    return None if found is None else int(found)

@@ -263,7 +263,6 @@ entities = Table(
     Column("name", Text, nullable=False),
     Column("norm", Text, nullable=False),
     Column("type", Text, nullable=False),
-    Column("vector", LargeBinary),
     _time("created_at", required=True),
     UniqueConstraint("subject_id", "norm"),
     **_AUTO,

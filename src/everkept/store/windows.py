@@ -195,7 +195,6 @@ select w.id, w.project_id, w.subject_id, u.name, w.stream_id, s.name, s.lane_id,
 from windows w join streams s on s.id = w.stream_id join subjects u on u.id = w.subject_id """
 _NOT_ERASED = " and s.erased_at is null and u.erased_at is null"
 _BY_ID = text(_COLUMNS + "where w.id = :id" + _NOT_ERASED)
-_COVERING = text(_COLUMNS + "where w.stream_id = :stream and w.start_seq <= :seq and w.end_seq >= :seq" + _NOT_ERASED)
 _NEWEST = 2**63 - 1
 # A statement for each scope, so that the index of that scope is used.
 _LIST = {
@@ -254,11 +253,6 @@ _BY_IDS = text(_COLUMNS + "where w.id in (select value from json_each(:ids))")
 
 def windows_by_id(conn: Connection, windows: Sequence[int]) -> dict[int, WindowRow]:
     return {r[0]: _window(r) for r in conn.rows(_BY_IDS, {"ids": json.dumps(list(windows))})}
-
-
-def window_covering(conn: Connection, stream: int, seq: int) -> WindowRow | None:
-    row = conn.first(_COVERING, {"stream": stream, "seq": seq})
-    return None if row is None else _window(row)
 
 
 def list_windows(

@@ -299,7 +299,6 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("norm", sa.Text(), nullable=False),
         sa.Column("type", sa.Text(), nullable=False),
-        sa.Column("vector", sa.LargeBinary(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_entities_project_id")),
         sa.ForeignKeyConstraint(["subject_id"], ["subjects.id"], name=op.f("fk_entities_subject_id")),
