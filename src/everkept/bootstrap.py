@@ -12,7 +12,9 @@ from pathlib import Path
 
 import structlog
 
+from everkept.api import views as v
 from everkept.api.base import Parts
+from everkept.api.diagnosing import diagnose_unopened
 from everkept.api.local import LocalService
 from everkept.api.operating import token_hash
 from everkept.config import Settings, make_home
@@ -25,11 +27,13 @@ from everkept.models.journaled import JournaledModel
 from everkept.models.language import from_env
 from everkept.models.word_vectors import WordllamaVectors
 from everkept.ports.clock import Clock, SystemClock
+from everkept.ports.embedder import Embedder
 from everkept.ports.faults import Faults, NoFaults
 from everkept.ports.models import LanguageModel
 from everkept.recall.rank import Weights
 from everkept.recall.search import Searcher
 from everkept.store.connection import Connection
+from everkept.store.copy import our_errors
 from everkept.store.jobs import count
 from everkept.store.journal import StoreJournal
 from everkept.store.projects import DEFAULT_PROJECT, ensure_project, find_key, find_project, list_projects
@@ -74,6 +78,9 @@ class Application:
             await self.parts.store.write(_probe)
         except EverkeptError as error:
             faults["store"] = str(error)
+        else:  # a row fits where a message may not
+            if failing := self.parts.store.failing():
+                faults["store"] = failing
         if self.worker is not None and not self.worker.alive:
             faults["worker"] = "the worker of this process has ended; start the process again"
         return faults
@@ -104,7 +111,8 @@ async def open_application(
 
     Raises StoreNotSupported, StoreFull, ConfigInvalid. `model` takes the place of the one that the settings name.
     """
-    make_home(settings)
+    with our_errors(settings.home):
+        make_home(settings)
     if not structlog.is_configured():  # a library's log belongs on stderr: stdout is the caller's
         structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     clock = clock or SystemClock()
@@ -147,26 +155,43 @@ async def open_application(
     return application
 
 
+def pools_of(language: LanguageModel | None, embedder: Embedder | None) -> dict[Uses, str | None]:
+    """Whose permits and circuit each use needs; None where no provider is asked."""
+    return {
+        "local": None,
+        "model": None if language is None else language.pool,
+        "embedder": None if embedder is None or embedder.pool == "local" else embedder.pool,
+    }
+
+
 def make_runner(parts: Parts, faults: Faults) -> Runner:
     """A runner over the parts; its threads are made by `Worker`, simulations step it themselves."""
-    tools = parts.tools
-    pools: dict[Uses, str | None] = {
-        "local": None,
-        "model": None if tools.model is None else tools.model.model.pool,
-        "embedder": None if tools.embedder is None or tools.embedder.pool == "local" else tools.embedder.pool,
-    }
+    pools = pools_of(None if parts.tools.model is None else parts.tools.model.model, parts.tools.embedder)
     owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
     maintenance = Maintenance(parts.store, periodic_tasks(parts.settings), parts.clock)
     return Runner(
         parts.store,
         job_kinds(parts.settings),
         parts.settings,
-        tools,
+        parts.tools,
         owner=owner,
         clock=parts.clock,
         faults=faults,
         pools=pools,
         maintenance=maintenance,
+    )
+
+
+def diagnose_unopened_store(settings: Settings, *, project: str, subject: str | None, full: bool) -> v.Diagnosis:
+    """`doctor` over the file, without opening a store: whatever is wrong with it, it is only read."""
+    try:
+        language = from_env(settings.model, os.environ)
+        embedder = embedder_from_setting(settings.embedder, os.environ)
+        pools = pools_of(language, embedder)
+    except EverkeptError:  # this shell lacks a key or a package that the worker may have
+        pools = {}
+    return diagnose_unopened(
+        database_path(settings), settings, SystemClock(), pools, project=project, subject=subject, full=full
     )
 
 

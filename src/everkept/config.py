@@ -485,8 +485,11 @@ def _find_home(env: Mapping[str, str], given: Path | None) -> tuple[Path, str | 
     else:
         return default_home(env), None
     path = path.expanduser()
-    if not path.is_absolute():
-        source += ", relative to the current directory"
+    if given is None and not path.is_absolute():
+        whole = os.path.abspath(path)
+        raise ConfigInvalid(
+            f"EVERKEPT_HOME is {str(path)!r}, another place in each folder; write it in full, e.g. {whole}", key="home"
+        )
     return Path(os.path.abspath(path)), source
 
 

@@ -1,7 +1,11 @@
-"""Durable appends through HTTP: 16 clients, 1 or 100 messages a request, beside a bare insert in the same framework."""
+"""Durable appends through HTTP: 1 and 16 clients, 1 or 100 messages a request.
+
+Each beside a bare insert in the same framework, and all beside plain SQLite with group commit, which is the floor.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +15,8 @@ from tests.bench.corpus import as_messages, make_texts
 from tests.bench.load import Load, request_bytes, run_clients
 from tests.bench.processes import Served, bare_app, everkept
 from tests.bench.report import Figure, Goal
+
+from everkept.store.sqlite import choose_driver, open_file
 
 CLIENTS = 16
 BATCH = 100
@@ -23,11 +29,42 @@ def measure(home: Path, *, quick: bool) -> Iterator[Figure]:
         ours = stack.enter_context(everkept(home / "http", worker=False))
         alone = stack.enter_context(bare_app(home / "bare.db", group=False))
         group = stack.enter_context(bare_app(home / "bare-group.db", group=True))
-        yield from _single(ours, alone, group, rounds, 25 if quick else 50)
+        yield from _alone(ours, alone, rounds, 25 if quick else 100)
+        yield from _single(ours, alone, group, _group_commit(home / "plain.db"), rounds, 25 if quick else 50)
         yield from _batches(ours, alone, rounds, 1 if quick else 2)
 
 
-def _single(ours: Served, alone: Served, group: Served, rounds: int, each: int) -> Iterator[Figure]:
+def _alone(ours: Served, alone: Served, rounds: int, each: int) -> Iterator[Figure]:
+    """One client that waits for each answer: nobody shares its commit."""
+
+    def one(server: Served, prefix: str) -> Callable[[int], Load]:
+        return lambda round_: run_clients(server.port, _one_by_one(prefix, 1_000 + round_, each, clients=1))
+
+    mine, bare = (
+        median(load.rate for load in loads) for loads in _interleave([one(ours, "/v1"), one(alone, "")], rounds)
+    )
+    yield Figure(
+        name="1 client × 1 message", value=mine, unit="appends/s", peer="bare insert, a commit each", peer_value=bare
+    )
+
+
+def _group_commit(file: Path) -> float:
+    """Rows a second that plain SQLite takes from 16 clients in one thread: a row of each in every commit."""
+    raw = open_file(choose_driver(), file)
+    raw.execute("create table messages(id integer primary key, thread text, role text, content text, at integer)")
+    texts = make_texts(CLIENTS * 100, seed=5)
+    start = time.perf_counter()
+    for first in range(0, len(texts), CLIENTS):
+        raw.execute("begin immediate")
+        for text in texts[first : first + CLIENTS]:
+            raw.execute("insert into messages(thread, role, content, at) values('t', 'user', ?, ?)", (text, first))
+        raw.execute("commit")
+    rate = len(texts) / (time.perf_counter() - start)
+    raw.close()
+    return rate
+
+
+def _single(ours: Served, alone: Served, group: Served, plain: float, rounds: int, each: int) -> Iterator[Figure]:
     def one(server: Served, prefix: str) -> Callable[[int], Load]:
         return lambda round_: run_clients(server.port, _one_by_one(prefix, round_, each))
 
@@ -49,6 +86,13 @@ def _single(ours: Served, alone: Served, group: Served, rounds: int, each: int) 
         peer="bare insert, group commit",
         peer_value=grouped,
     )
+    yield Figure(
+        name=f"{CLIENTS} clients × 1 message",
+        value=mine,
+        unit=unit,
+        peer=f"plain SQLite, {CLIENTS} rows a commit, no HTTP",
+        peer_value=plain,
+    )
     latencies = [sorted(t for load in loads for t in load.latencies_s) for loads in runs]
     for share in (0.5, 0.95):
         p_mine, p_bare, _ = (1e3 * found[int(share * len(found))] for found in latencies)
@@ -61,8 +105,8 @@ def _single(ours: Served, alone: Served, group: Served, rounds: int, each: int) 
         )
 
 
-def _one_by_one(prefix: str, round_: int, each: int) -> list[list[bytes]]:
-    bodies = as_messages(make_texts(CLIENTS * each, seed=round_))
+def _one_by_one(prefix: str, round_: int, each: int, *, clients: int = CLIENTS) -> list[list[bytes]]:
+    bodies = as_messages(make_texts(clients * each, seed=round_))
     return [
         [
             request_bytes(
@@ -70,7 +114,7 @@ def _one_by_one(prefix: str, round_: int, each: int) -> list[list[bytes]]:
             )
             for body in bodies[client * each : (client + 1) * each]
         ]
-        for client in range(CLIENTS)
+        for client in range(clients)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Recall at 1k, 10k and 100k turns of one subject: the whole use case, beside a plain FTS5 query on the same index."""
+"""Recall at 1k, 10k and 100k turns, of one subject and spread over a project, beside plain FTS5 on the same index."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ from everkept.store.projects import find_project
 from everkept.store.search import NewVectors, corpus_size, mark_embedded, pending_embeddings, write_vectors
 from everkept.store.streams import append_events
 
-SUBJECT = "ana"
+SUBJECTS = 200
 THREAD_TURNS = 500
+WARM = 20
+"""Questions that warm the caches and are not counted."""
 _GOALS = {
     (4_000, 50): Goal(of="value", sense="most", bound=5.0),
     (10_000, 50): Goal(of="value", sense="most", bound=8.0),
@@ -33,38 +35,28 @@ _GOALS = {
 
 
 def measure(home: Path, *, quick: bool) -> Iterator[Figure]:
-    """One store that grows. Caches are warm, as in a running service: the first questions are not counted."""
-    return iter(
-        asyncio.run(_measure(home / "recall", (1_000, 4_000, 10_000) if quick else (1_000, 4_000, 10_000, 100_000)))
-    )
+    """Stores that grow. Caches are warm, as in a running service: the first questions are not counted."""
+    sizes = (1_000, 4_000, 10_000) if quick else (1_000, 4_000, 10_000, 100_000)
+    yield from asyncio.run(_measure(home / "one", sizes, subjects=1))
+    yield from asyncio.run(_measure(home / "spread", [n for n in sizes if n != 4_000], subjects=SUBJECTS))
 
 
-async def _measure(home: Path, sizes: Sequence[int]) -> list[Figure]:
+async def _measure(home: Path, sizes: Sequence[int], *, subjects: int) -> list[Figure]:
+    """Recall over one subject, or over a project of many."""
     application = await open_application(load({"EVERKEPT_HOME": str(home)}, home), worker=False)
     figures: list[Figure] = []
     try:
-        service = await application.service()
         texts = make_texts(max(sizes))
         had = 0
         for size in sizes:
-            await _grow(application, texts, had, size)
+            await _grow(application, texts, had, size, subjects)
             had = size
-            questions = make_questions(texts[:size], 220)
-            mine, plain = [], []
-            for number, question in enumerate(questions):
-                start = time.perf_counter()
-                await service.recall(question, subject=SUBJECT)
-                mine.append((time.perf_counter() - start) * 1e3)
-                if number % 4 == 0:  # it takes long in a large store
-                    start = time.perf_counter()
-                    application.parts.store.read_now(_plain_search, question)
-                    plain.append((time.perf_counter() - start) * 1e3)
-                if number == 19:
-                    mine.clear()
-                    plain.clear()
+            mine, plain = await _ask(
+                application, make_questions(texts[:size], 220), _subject(0) if subjects == 1 else None
+            )
             figures += [
                 Figure(
-                    name=f"recall over {size:,} turns, p{share}",
+                    name=f"recall over {size:,} turns{'' if subjects == 1 else f' of {subjects} subjects'}, p{share}",
                     value=float(np.percentile(mine, share)),
                     unit="ms",
                     peer="FTS5 bm25, any word, best 10",
@@ -78,14 +70,40 @@ async def _measure(home: Path, sizes: Sequence[int]) -> list[Figure]:
     return figures
 
 
-async def _grow(application: Application, texts: Sequence[str], had: int, size: int) -> None:
+async def _ask(
+    application: Application, questions: Sequence[str], subject: str | None
+) -> tuple[list[float], list[float]]:
+    """Milliseconds of each recall, and of plain FTS5 for some; the first ones warm up."""
+    service = await application.service()
+    mine, plain = [], []
+    for number, question in enumerate(questions):
+        start = time.perf_counter()
+        await service.recall(question, subject=subject)
+        mine.append((time.perf_counter() - start) * 1e3)
+        if number % 4 == 0:  # it takes long in a large store
+            start = time.perf_counter()
+            application.parts.store.read_now(_plain_search, question)
+            plain.append((time.perf_counter() - start) * 1e3)
+        if number == WARM - 1:
+            mine.clear()
+            plain.clear()
+    return mine, plain
+
+
+def _subject(number: int) -> str:
+    return f"user_{number}"
+
+
+async def _grow(application: Application, texts: Sequence[str], had: int, size: int, subjects: int) -> None:
     """Append turns until there are `size`, and give them their vectors, without the worker's pauses."""
     store, settings = application.parts.store, application.settings
     project = store.read_now(find_project, "default")
     assert project is not None
-    for start in range(had, size, THREAD_TURNS):
-        some = texts[start : min(size, start + THREAD_TURNS)]
-        for batch in prepare(some, project, settings, thread=f"t{start}", subject=SUBJECT):
+    turns = THREAD_TURNS if subjects == 1 else 20
+    for start in range(had, size, turns):
+        some = texts[start : min(size, start + turns)]
+        who = _subject(start // turns % subjects)
+        for batch in prepare(some, project, settings, thread=f"t{start}", subject=who):
             await store.write_item(append_events, batch)
     words = application.parts.tools.words
     assert words is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -30,6 +31,8 @@ create virtual table words using fts5(scope, speaker, own, said, before, after,
 def measure(home: Path, *, quick: bool) -> Iterator[Figure]:
     rounds, commits = (3, 5) if quick else (9, 10)
     store = open_store(home / "store.db")
+    gc.collect()
+    gc.freeze()  # as the server does
     try:
         settings, project = load({}, home), make_project(store)
         plain = _open_plain(home / "plain.db")
@@ -42,6 +45,7 @@ def measure(home: Path, *, quick: bool) -> Iterator[Figure]:
             peer.append(_rate(batches, lambda batch: _insert(plain, batch)))
         plain.close()
     finally:
+        gc.unfreeze()
         store.close()
     ours, theirs = median(mine[1:]), median(peer[1:])
     yield Figure(

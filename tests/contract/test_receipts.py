@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from tests.stubs.worked_store import WorkedStore
 
+from everkept.domain.erase import EventTarget
 from everkept.errors import NotFound
 from everkept.store.connection import Connection
+from everkept.store.erase import erase
 from everkept.store.providers import note_failure, permits_left
 from everkept.store.receipts import ReceiptRow, receipts_of
+from everkept.store.status import read_stages
 
 
 @pytest.fixture
@@ -179,6 +182,24 @@ def test_an_erased_message_says_only_that(worked: WorkedStore) -> None:
     worked.sql("update events set content = null, erased_at = :now returning seq", now=worked.clock.now_us())
 
     assert _why(receipt(worked, place)) == ("erased", "erased")
+
+
+def test_while_a_message_is_erased_the_others_of_its_episode_say_that_it_rests(worked: WorkedStore) -> None:
+    """What was made of the episode is forgotten at once: it is not remembered again before the erase is done."""
+    _, kept = worked.say("chat-1", "I moved to Lisbon.", "It rains.")
+    worked.end("chat-1")
+    worked.summarise()
+    worked.extract()
+    assert receipt(worked, kept).state == "remembered"
+
+    worked.store.write_now(erase, worked.project, EventTarget(stream=kept[0], seq=1))
+
+    found = receipt(worked, kept)
+    why = "a message of its episode is being erased; it is derived again from what remains"
+    assert ("searchable", f"summary: {why}; facts: {why}") == (found.state, found.reason)
+    assert (found.summary, found.facts) == ("pending", "pending")
+    assert worked.store.read_now(read_stages, worked.project) == {"pending/pending": 1}
+    assert worked.store.read_now(read_stages, None) == {"pending/pending": 1}
 
 
 def test_a_place_that_does_not_exist_is_not_found(worked: WorkedStore) -> None:

@@ -365,3 +365,15 @@ def test_lists_of_each_scope(tmp_path: Path) -> None:
             assert first.items[0].id != second.items[0].id
 
     run(tmp_path, steps)
+
+
+def test_a_search_keeps_to_its_subject(tmp_path: Path) -> None:
+    async def steps(door: Door) -> None:
+        service = await door.service()
+        for who in ("ana", "ben"):
+            await service.append(f"chat-{who}", said("my dog is called Rex"), subject=who)
+        answer = await service.recall("dog", subject="ana")
+        assert [hit.subject for hit in answer.results] == ["ana"]
+        assert (await service.recall("dog", subject="nobody")).results == []
+
+    run(tmp_path, steps)

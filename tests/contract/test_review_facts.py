@@ -145,13 +145,13 @@ class Picky:
 
 
 def test_a_text_that_the_embedder_refuses_costs_only_its_own_vector() -> None:
-    found = asyncio.run(_embed_what_is_taken(Picky("bad"), ["a", "b", "bad", "c", "d"], 5))
+    found = asyncio.run(_embed_what_is_taken(Picky("bad"), ["a", "b", "bad", "c", "d"], 5, (Permanent,)))
     assert set(found) == {"a", "b", "c", "d"}
 
 
 def test_an_embedder_that_refuses_everything_is_not_blamed_on_the_texts() -> None:
     with pytest.raises(Permanent):
-        asyncio.run(_embed_what_is_taken(Picky(""), ["a", "b"], 5))
+        asyncio.run(_embed_what_is_taken(Picky(""), ["a", "b"], 5, (Permanent,)))
 
 
 def test_an_embedder_is_given_a_bounded_text() -> None:

@@ -218,7 +218,7 @@ def test_kinds_limit_what_is_found(conn: Connection) -> None:
     assert set(found(conn, "dog")) == {1, 2}
 
 
-def test_same_fact_is_shown_once(conn: Connection) -> None:
+def test_same_saying_is_shown_once(conn: Connection) -> None:
     store.index_passages(
         conn,
         [
@@ -231,7 +231,7 @@ def test_same_fact_is_shown_once(conn: Connection) -> None:
     )
     ranked = Searcher(None).search(conn, Scope(project=HERE, subject=SubjectId(1)), Query(text="dog"))
     shown, withheld = choose(ranked.hits, 10, {3: "retired"})
-    assert sorted(r.hit.kind for r in shown) == ["fact", "turn", "turn"]
+    assert sorted(r.hit.kind for r in shown) == ["fact", "turn"]
     assert [r.hit.id for r in withheld] == [3]
     assert len(choose(ranked.hits, 2)[0]) == 2
     assert choose(ranked.hits, 0)[0] == []
@@ -378,3 +378,13 @@ def test_delete_keeps_to_its_project(conn: Connection) -> None:
     store.index_passages(conn, [turn("my dog")])
     assert store.delete_passages(conn, ELSEWHERE, [1]) == 0
     assert found(conn, "dog") == [1]
+
+
+def test_vectors_that_rest_on_a_deleted_turn_go_with_it(conn: Connection) -> None:
+    """Those of the two turns after it were made with its words in view; they are made again without."""
+    store.index_passages(conn, [turn(word, seq=n) for n, word in enumerate(("kiwi", "rose", "oak", "fig"), 1)])
+    embed(conn, {1: "kiwi", 2: "rose", 3: "oak", 4: "fig"})
+    store.mark_embedded(conn, HERE, [1, 2, 3, 4], "letters")
+    store.delete_passages(conn, HERE, [1])
+    assert conn.raw.execute("select passage_id from vectors").fetchall() == [(4,)]
+    assert [p.id for p in store.pending_embeddings(conn, HERE)] == [2, 3]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import numpy as np
 import pytest
 from tests.factories import HOUR_S, MINUTE_S, World, open_store, plain_reply
 
@@ -20,6 +22,7 @@ from everkept.models.embedders import OpenAIEmbedder
 from everkept.ports.clock import VirtualClock
 from everkept.ports.models import Question
 from everkept.store.jobs import retry_by_hand
+from everkept.store.projects import ensure_project
 from everkept.store.providers import forget_other_pools, note_answer, note_failure, permits_left
 from everkept.store.receipts import ReceiptRow, receipts_of
 from everkept.store.reprocess import Selection, plan_reprocess, reprocess_chunk
@@ -105,6 +108,8 @@ class Provider:
 
     def __call__(self, question: Question) -> dict[str, Any] | Exception:
         text = hashlib.blake2b(f"{question.system}\0{question.user}".encode(), digest_size=16).hexdigest()
+        if question.step == "ordinary":  # the same words each time, and each time a question of its own
+            text = f"{text} {self.asked.total()}"
         self.asked[text] += 1
         failing = self.error is not None and not self.left
         if self.left:
@@ -332,6 +337,84 @@ def test_an_answer_closes_the_circuit_also_where_the_subject_moved_meanwhile(mak
     assert world.rows("select circuit from providers") == [("closed",)]
 
 
+# ---- a question that the provider can never answer
+
+
+def poisoned(*bad: str, error: ModelError | None = None) -> Provider:
+    """Honest, but for questions that hold one of these words: to them it always answers 500."""
+
+    class Poisoned(Provider):
+        def __call__(self, question: Question) -> dict[str, Any] | Exception:
+            hurts = question.step == "facts" and any(word in question.user for word in bad)
+            self.error = (error or Transient("status 500")) if hurts else None
+            return super().__call__(question)
+
+    return Poisoned()
+
+
+def test_a_poison_question_alone_in_the_queue_is_dead_visibly_and_a_hand_retries_it(
+    make_world: Callable[..., World],
+) -> None:
+    provider = poisoned("Poison Town")
+    world = make_world(script=provider)
+    world.add("t", "I live in Poison Town")
+    world.end("t")
+    asked = []
+    for _ in range(6):
+        before = provider.asked.total()
+        world.live(HOUR_S, every=60)
+        asked.append(provider.asked.total() - before)
+    assert max(asked) <= 20
+    assert sum(asked) <= 24
+    assert asked[3:] == [0, 0, 0]
+    job = world.job("1.0", "extract_facts")
+    assert (job["state"], job["attempts"], job["error_class"]) == ("dead", 4, "transient")
+    assert job["error"] == "status 500 (the provider answers other questions)"
+    [receipt] = receipts(world)
+    assert receipt.state == "failed"
+    assert "everkept jobs retry" in (receipt.reason or "")
+    assert world.rows("select circuit from providers") == [("closed",)]
+    kept = world.rows("select step, count(*), count(text) from replies group by step order by step")
+    assert kept == [("facts", 1, 0), ("ordinary", 2, 2), ("summary", 1, 1)], "what was paid for is in the journal"
+
+    world.model._answer = honest  # type: ignore[union-attr]
+    assert world.write(retry_by_hand, world.project.id, job["id"])
+    world.live(MINUTE_S)
+    assert_remembered(world, 1)
+
+
+def test_poison_among_others_dies_alone_while_they_get_through(make_world: Callable[..., World]) -> None:
+    provider = poisoned("Town 7", "Town 31")  # 7 and 31, and no other: there are 40
+    world = make_world(script=provider)
+    backlog(world, 40)
+    world.live(12 * HOUR_S, every=120)
+    states = Counter(receipt.state for receipt in receipts(world))
+    assert states == {"remembered": 38, "failed": 2}
+    dead = world.rows("select kind, attempts from jobs where state = 'dead'")
+    assert dead == [("extract_facts", 4)] * 2
+    assert provider.asked.total() <= 40 * 2 + 2 * 4 * 6 + 10
+    assert {text: n for text, n in provider.answered.items() if n > 1} == {}
+
+
+def test_an_ordinary_question_in_an_outage_spends_nothing(make_world: Callable[..., World]) -> None:
+    provider = Provider(error=Transient("status 503"))
+    world = make_world(script=provider)
+    one_window(world)
+    per_hour = []
+    for _ in range(50):
+        before = provider.asked.total()
+        world.live(HOUR_S, every=600)
+        per_hour.append(provider.asked.total() - before)
+    assert max(per_hour[1:]) <= 12
+    assert [receipt.state for receipt in receipts(world)] == ["embedded"]
+    assert world.value("select sum(asked) from replies where step = 'ordinary'") >= 40, "about once an hour"
+    assert world.rows("select kind, attempts from jobs where attempts > 1 or state = 'dead'") == []
+    provider.mend()
+    world.live(HOUR_S, every=60)
+    assert_remembered(world, 1)
+    assert_paid_once(world, provider)
+
+
 # ---- replies that cannot be used
 
 GOOD = json.dumps({"facts": [fact(1, "ana", "I live in Porto")]})
@@ -342,6 +425,13 @@ UNUSABLE = [
     pytest.param('{"facts": [{"entity": "ana"}]}', "no item can be used", id="items without keys"),
     pytest.param("", "empty", id="empty"),
     pytest.param("{" * 5_000, "cut or malformed", id="braces without end"),
+    pytest.param('{"error": {"code": 500, "message": "overloaded"}}', "no object has the keys", id="error in a 200"),
+    pytest.param("[]", "no JSON", id="list"),
+    pytest.param("null", "no JSON", id="null"),
+    pytest.param("42", "no JSON", id="number"),
+    pytest.param('"I live in Porto"', "no JSON", id="text in JSON"),
+    pytest.param('{"facts": null}', "", id="facts that are null"),
+    pytest.param('{"facts": {"1": {}}}', "", id="facts that are no list"),
 ]
 
 
@@ -428,6 +518,142 @@ def test_one_stage_does_not_die_with_the_other(make_world: Callable[..., World],
     assert world.write(retry_by_hand, world.project.id, job["id"])
     world.live(MINUTE_S)
     assert_remembered(world, 1)
+
+
+# ---- Retry-After, whatever it says
+
+
+@pytest.mark.parametrize(
+    ("asked_s", "waits_s"),
+    [(7.5, 7.5), (0.0, 1.0), (-30.0, 1.0), (600.0, 600.0), (10 * 365 * DAY_S, DAY_S), (float("inf"), DAY_S),
+     (float("nan"), 60.0), (None, 60.0)],
+)  # fmt: skip
+def test_retry_after_is_honoured_within_reason(
+    make_world: Callable[..., World], asked_s: float | None, waits_s: float
+) -> None:
+    world = make_world()
+    left(world)
+    fail(world, "rate_limited", asked_s)
+    assert opens_after(world) == waits_s
+
+
+def test_nobody_is_asked_before_retry_after_has_passed(make_world: Callable[..., World]) -> None:
+    provider = Provider(error=RateLimited("status 429", retry_after_s=1800))
+    world = make_world(script=provider)
+    backlog(world, 30)
+    world.run_until_idle()
+    asked = provider.asked.total()
+    assert 1 <= asked <= world.settings.models.permits_max
+    world.live(1790, every=10)
+    assert provider.asked.total() == asked
+    provider.mend()
+    world.live(20 * MINUTE_S, every=10)
+    assert_remembered(world, 30)
+    assert_paid_once(world, provider)
+    assert world.rows("select key from jobs where attempts > 0") == []
+
+
+# ---- keys, accounts, and weather that changes
+
+
+def test_a_key_is_revoked_in_the_middle_and_mended_a_day_later(make_world: Callable[..., World]) -> None:
+    provider = Provider(fails_after=40, error=ProviderDown("the provider answered 401: revoked"))
+    world = make_world(script=provider)
+    backlog(world, 60)
+    world.live(DAY_S, every=600)
+    spent = provider.asked.total()
+    assert spent <= 40 + 8 + 24 * 7
+    assert Counter(r.state for r in receipts(world))["failed"] == 0
+    provider.mend()
+    world.live(HOUR_S, every=60)
+    assert_remembered(world, 60)
+    assert_paid_once(world, provider)
+    assert world.rows("select key from jobs where attempts > 0") == []
+
+
+def test_quota_that_ends_each_day_is_used_each_day(make_world: Callable[..., World]) -> None:
+    """The provider answers 50 questions a day (UTC), and 429 with `insufficient_quota` after that."""
+
+    class Daily(Provider):
+        def __call__(self, question: Question) -> dict[str, Any] | Exception:
+            day = world.clock.now_us() // int(DAY_S * 1e6)
+            self.day, used = (day, 0) if day != getattr(self, "day", None) else (day, self.used)
+            spent = used >= 50
+            self.error = ProviderDown("the provider answered 429: insufficient_quota") if spent else None
+            self.used = used + (not spent)
+            return super().__call__(question)
+
+        used = 0
+
+    provider = Daily()
+    world = make_world(script=provider)
+    backlog(world, 60)
+    for _ in range(4):
+        world.live(DAY_S, every=900)
+    assert_remembered(world, 60)
+    assert_paid_once(world, provider)
+    assert world.rows("select key from jobs where state = 'dead' or attempts > 0") == []
+
+
+ANYTHING: list[Any] = [
+    None, None, None, None,
+    Transient("status 500"), Transient("status 503"), Transient("no reply within 90 s"), Transient("connection reset"),
+    RateLimited("status 429"), RateLimited("status 429", retry_after_s=120), RateLimited("status 429", retry_after_s=0),
+    ProviderDown("status 401"), ProviderDown("status 402"), ProviderDown("status 429 insufficient_quota"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_any_weather_for_days_over_several_projects_ends_with_everything_remembered(
+    make_world: Callable[..., World], seed: int
+) -> None:
+    """A weather for some hours, then another; half of the calls in rain fail, some replies are garbage once."""
+    chance = random.Random(seed)
+    garbled: set[str] = set()
+
+    class Changing(Provider):
+        weather: Any = None
+
+        def __call__(self, question: Question) -> Any:
+            self.error = self.weather if self.weather is not None and chance.random() < 0.7 else None
+            reply = super().__call__(question)
+            if not isinstance(reply, Exception) and question.step == "facts" and chance.random() < 0.1:
+                key = question.user
+                if key not in garbled:  # the second reply to a question can be used
+                    garbled.add(key)
+                    return "}{ I am a teapot"
+            return reply
+
+    provider = Changing()
+    world = make_world(script=provider)
+    names = ("default", "shop", "clinic")
+    projects = {name: world.write(ensure_project, name, bytes([n]) * 32, {}) for n, name in enumerate(names, start=1)}
+    per_hour, said = [], 0
+    for hour in range(48):
+        if hour % 3 == 0:
+            provider.weather = chance.choice(ANYTHING)
+        if hour < 40:
+            for _ in range(chance.randrange(3)):
+                world.project = projects[chance.choice(names)]
+                world.add(f"t{said}", f"I live in Town {said}", subject=f"person-{said % 5}")
+                said += 1
+        before = provider.asked.total()
+        world.live(HOUR_S, every=600)
+        per_hour.append(provider.asked.total() - before)
+    provider.weather = None
+    world.live(3 * HOUR_S, every=300)
+
+    assert max(per_hour) <= 60, "no hot loop"
+    assert set(world.states().values()) == {"done"}
+    found: Counter[str] = Counter()
+    for project in projects.values():
+        world.project = project
+        places = world.rows("select stream_id, seq from events where project_id = ?", project.id)
+        found.update(r.state for r in world.read(receipts_of, project.id, places, world.settings))
+    assert found == {"remembered": said}
+    assert world.value("select count(distinct object) from facts") == said
+    asked, committed = world.rows("select sum(asked), count(text) from replies")[0]
+    assert (provider.asked.total(), provider.answered.total()) == (asked, committed)
 
 
 # ---- budgets
@@ -591,3 +817,88 @@ def test_an_embedder_that_answers_badly_is_waited_out(make_world: Callable[..., 
     world.live(10 * HOUR_S, every=300)
     assert world.job(key, "embed_passages")["state"] == "done"
     assert world.value("select count(*) from passages where embedded is null") == 0
+
+
+def remote(world: World, server: Callable[[httpx2.Request], httpx2.Response], *, words: bool = False) -> None:
+    """The worker embeds over HTTP, beside static vectors or without."""
+    embedder = OpenAIEmbedder(model="m", dim=4, api_key="k", transport=httpx2.MockTransport(server))
+    runner = world.runner(pools={"model": POOL, "embedder": embedder.pool})
+    runner._tools = replace(runner._tools, embedder=embedder, words=TwoWords() if words else None)
+
+
+class TwoWords:
+    """Static vectors of two dimensions."""
+
+    name = "wordllama"
+    dim = 2
+
+    def lookup(self, words: Sequence[str]) -> Any:
+        return np.ones((len(words), 2), np.float32) / np.sqrt(2)
+
+
+def test_static_vectors_do_not_wait_for_the_embedders_provider(make_world: Callable[..., World]) -> None:
+    server = Vectors(*["503"] * 1000)
+    world = make_world(script=honest)
+    remote(world, server, words=True)
+    for n in range(5):
+        world.add(f"early-{n}", f"I live in Town {n}", subject=f"person-{n}")
+    world.live(10 * MINUTE_S, every=5)
+    for n in range(130):
+        world.add(f"late-{n}", f"I live in Village {n}", subject=f"person-{n % 9}")
+    world.live(2 * MINUTE_S, every=5)
+    assert world.value("select circuit from providers where pool <> ?", POOL) == "open"
+    without = """select count(*) from passages p where not exists (
+      select 1 from vectors v where v.passage_id = p.id and v.model = 'wordllama')"""
+    assert world.value(without) == 0
+    assert world.value("select count(*) from passages where embedded is not null") == 0
+    assert world.value("select count(*) from jobs where kind = 'embed_words'") == 1
+
+    server.faults.clear()
+    world.live(2 * HOUR_S, every=300)
+    assert world.value("select count(*) from passages where embedded is null") == 0
+    assert world.value("select count(distinct model) from vectors") == 2
+
+
+def test_a_text_that_the_embedder_always_fails_at_does_not_keep_vectors_from_the_others(
+    make_world: Callable[..., World],
+) -> None:
+    good = Vectors()
+
+    def server(request: httpx2.Request) -> httpx2.Response:
+        hurts = any("Poison" in text for text in json.loads(request.content)["input"])
+        return httpx2.Response(500) if hurts else good(request)
+
+    world = make_world(script=honest)
+    remote(world, server, words=True)
+    for n in range(8):
+        world.add(f"t{n}", "I live in Poison Town" if n == 3 else f"I live in Town {n}", subject=f"person-{n}")
+    world.live(12 * HOUR_S, every=120)
+    assert world.value("select count(*) from passages where embedded is null") == 0
+    lacking = world.rows("""select p.kind from passages p where not exists (
+      select 1 from vectors v where v.passage_id = p.id and v.model like 'openai%') order by p.id""")
+    assert lacking == [("turn",), ("fact",)]
+    assert world.states("embed_passages") == {str(world.project.id): "done"}
+
+
+def test_an_outage_of_the_embedder_holds_up_no_fact_and_one_of_the_model_no_vector(
+    make_world: Callable[..., World],
+) -> None:
+    server, provider = Vectors(*["503"] * 1000), Provider()
+    world = make_world(script=provider)
+    remote(world, server)
+    backlog(world, 10)
+    world.live(2 * DAY_S, every=900)
+    assert_remembered(world, 10)
+    assert server.calls <= 48 * 14 + 10
+    assert world.value("select count(*) from passages where embedded is not null") == 0
+
+    server.faults.clear()
+    provider.error = Transient("status 503")
+    for n in range(10):
+        world.add(f"more-{n}", f"I live in Village {n}", subject="person-1")
+    world.live(DAY_S, every=900)
+    assert world.value("select count(*) from passages where embedded is null") == 0
+    provider.mend()
+    world.live(2 * HOUR_S, every=60)
+    assert_remembered(world, 20)
+    assert_paid_once(world, provider)

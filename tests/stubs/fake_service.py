@@ -323,6 +323,17 @@ class FakeService:
             model="none (deterministic extraction)", embedder="none", refused_finishes=5, asked_again=6, lanes=[],
         )  # fmt: skip
 
+    async def diagnose(self, *, subject: str | None = None, full: bool = False) -> v.Diagnosis:
+        self._called("diagnose", subject=subject, full=full)
+        finding = v.Finding(
+            cause="key_refused", title="The provider refuses the key", what="openai: 401", since=NOW,
+            evidence={"waiting": 3}, means="Nothing is lost.", mend="set OPENAI_API_KEY", chosen=False,
+        )  # fmt: skip
+        return v.Diagnosis(
+            ok=False, looked=True, at=NOW, version="0", store={"path": ":memory:"}, findings=[finding], lanes=[],
+            workers=[], expired_leases=0, refused_finishes=0, dead_letters={}, erases_unfinished=0, held_back={},
+        )  # fmt: skip
+
     async def list_jobs(
         self, *, state: str | None = None, kind: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> v.Page[v.Job]:

@@ -2,7 +2,7 @@
 
 `with LlmServer(script) as server:` listens on a free port of 127.0.0.1; `server.url` is the base URL (`…/v1`). The
 script maps a step to its replies (a step is recognised by a word of its schema's name) or is one list for all; the last
-reply of a list is given again for ever. Each reply is one of `Say`, `Fail`, `Hang`, `Reset`, `CutBody`.
+reply of a list is given again for ever. Each reply is one of `Say`, `Fail`, `Hang`, `Reset`, `CutBody`, `Json`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,14 @@ class CutBody:
     """A 200 whose body stops half-way."""
 
 
-Reply: TypeAlias = Say | Fail | Hang | Reset | CutBody
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Json:
+    """A 200 with this body as it is: embeddings, or a body that no model sends."""
+
+    value: Any
+
+
+Reply: TypeAlias = Say | Fail | Hang | Reset | CutBody | Json
 Script: TypeAlias = Sequence[Reply] | Mapping[str, Sequence[Reply]]
 
 
@@ -86,7 +93,7 @@ class LlmServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._http.server_port}/v1"
 
-    def __enter__(self) -> LlmServer:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -149,6 +156,8 @@ def _handler(server: LlmServer) -> type[BaseHTTPRequestHandler]:
                     self._drop()
                 case Reset():
                     self._drop()
+                case Json():
+                    self._send(200, reply.value)
                 case CutBody():
                     whole = json.dumps(_completion(Say(text="cut"), model)).encode()
                     self._write(200, whole[: len(whole) // 2], {})

@@ -280,12 +280,11 @@ def test_database_lies_in_the_home(tmp_path: Path) -> None:
     assert {row.key: row.source for row in settings.explain()}["database_url"] == "default"
 
 
-def test_relative_home_is_made_absolute_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_home_is_an_argument_and_never_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    settings = load({"EVERKEPT_HOME": "memory"})
-    assert settings.home == tmp_path / "memory"
-    source = {row.key: row.source for row in settings.explain()}["home"]
-    assert source == "environment EVERKEPT_HOME, relative to the current directory"
+    assert load({}, Path("memory")).home == tmp_path / "memory"
+    with pytest.raises(ConfigInvalid, match="another place in each folder"):
+        load({"EVERKEPT_HOME": "memory"})
 
 
 @pytest.mark.parametrize(

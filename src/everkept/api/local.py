@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from everkept.api.diagnosing import Diagnosing
 from everkept.api.erasing import Erasing
 from everkept.api.operating import Operating
 from everkept.api.recalling import Recalling
 from everkept.api.settling import Settling
 
 
-class LocalService(Recalling, Erasing, Settling, Operating):
+class LocalService(Recalling, Erasing, Settling, Operating, Diagnosing):
     """`api.service.Service` over a store. One instance per project; cheap to make."""

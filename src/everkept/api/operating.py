@@ -151,11 +151,17 @@ class Operating(Cases):
         if new_name is not None:
             check_name(new_name, "new_name")
         checked = None if settings is None else validate_overrides(settings)
-        row = await self._store.write(update_project, name, new_name, checked)
-        after = 0
-        while checked is not None and (after := await self._store.write(arm_chunk, row.id, self._settings, after)):
-            pass
+        row, after = await self._store.write(self._update_and_arm, name, new_name, checked)
+        while after:
+            after = await self._store.write(arm_chunk, row.id, self._settings, after)
         return _project_view(row, *await self._store.read(project_counts, row.id))
+
+    def _update_and_arm(
+        self, conn: Connection, name: str, new_name: str | None, settings: dict[str, Any] | None
+    ) -> tuple[ProjectRow, int]:
+        """The settings with the timers that they call for, in one commit; and where to go on, 0 = all are armed."""
+        row = update_project(conn, name, new_name, settings)
+        return row, 0 if settings is None else arm_chunk(conn, row.id, self._settings, 0)
 
     async def create_key(self, name: str, *, project: str | None = None) -> v.KeyCreated:
         check_name(name, "name")

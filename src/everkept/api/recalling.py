@@ -17,6 +17,7 @@ from everkept.domain.scope import Scope
 from everkept.domain.transcript import estimate_tokens
 from everkept.errors import EverkeptError, InvalidInput
 from everkept.recall.pack import Item, pack
+from everkept.recall.said import Said
 from everkept.recall.search import Query, Ranked, RankedHit, choose
 from everkept.recall.validity import Moment
 from everkept.store.connection import Connection
@@ -283,7 +284,9 @@ class Recalling(Remembering):
         summary = stream.summary
         if summary is not None and estimate_tokens(summary) > tokens * SUMMARY_SHARE:
             summary = _cut(summary, int(tokens * SUMMARY_SHARE))
-        used = sum(_cost(m) for m in recent) + (estimate_tokens(summary) if summary else 0)
+        verbatim = [m.content or "" for m in recent]
+        new = None if summary is None or Said(verbatim).holds(summary) else summary
+        used = sum(_cost(m) for m in recent) + (estimate_tokens(new) if new else 0)
         results: list[v.RecallResult] = []
         text = ""
         if question is not None and tokens - used > 0:
@@ -298,9 +301,9 @@ class Recalling(Remembering):
                 besides=frozenset((stream.id, m.seq) for m in recent),
             )
             found, _, _ = await self._look(asked)
-            packed = pack([_item(r) for r in found], tokens - used)
+            packed = pack([_item(r) for r in found], tokens - used, besides=[new or "", *verbatim])
             results, text = [r for r in found if r.id in packed.kept], packed.text
-        block = _block(summary, text, recent)
+        block = _block(new, text, recent)
         return v.ContextBlock(
             text=block, tokens=estimate_tokens(block), recent=recent, summary=summary, results=results
         )

@@ -377,7 +377,7 @@ def withheld(fact: FactRow, at: Moment) -> str | None:
         Validity(
             id=fact.id,
             confidence=fact.confidence,
-            valid_from_us=fact.valid_from,
+            valid_from_us=fact.replaced_at if fact.valid_from is None else fact.valid_from,
             # What says that something ended stays true after that end.
             valid_until_us=None if fact.closes else fact.valid_until,
             closed_at_us=None if fact.closes else fact.closed_at,

@@ -149,6 +149,10 @@ class Service(Protocol):
         """The state of the whole store, or what the holder of a project's key may know of it."""
         ...
 
+    async def diagnose(self, *, subject: str | None = None, full: bool = False) -> v.Diagnosis:
+        """Every cause of trouble in the whole store; of `subject`, also why each of its facts is held back."""
+        ...
+
     async def list_jobs(
         self, *, state: str | None = None, kind: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> v.Page[v.Job]: ...

@@ -20,7 +20,7 @@ def status_view(row: StatusRow, store: Store, parts: Parts, version: str) -> v.S
         store={
             **row.store,
             "degraded": store.driver.degraded or row.store.get("degraded"),
-            "failing": store.writer.failing,
+            "failing": store.failing(),
             "slow_ms": {name: round(1000 * took_s) for name, took_s in sorted(dict(store.writer.slow).items())},
         },
         messages=row.messages,

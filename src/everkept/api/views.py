@@ -6,14 +6,22 @@ Times are aware `datetime`s in UTC; `occurred_at` keeps the sender's offset. Ids
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 T = TypeVar("T")
 Role = Literal["user", "assistant", "system", "tool"]
 StageState = Literal["pending", "processing", "completed", "failed", "dead", "skipped"]
 JobState = Literal["waiting", "ready", "leased", "done", "dead", "discarded"]
+
+
+def written_out(given: object) -> object:
+    """A time as it may be given: `2026` is no count of seconds since 1970. Raises ValueError for a bare number."""
+    text = given.strip().lstrip("+-").replace(".", "") if isinstance(given, str) else ""
+    if isinstance(given, int | float) or text.isdigit():
+        raise ValueError("a time is written out, e.g. 2026-05-01T12:00:00Z")
+    return given
 
 
 class View(BaseModel):
@@ -31,7 +39,7 @@ class MessageIn(BaseModel):
     role: str = "user"
     content: str
     name: str | None = None
-    occurred_at: datetime | None = None
+    occurred_at: Annotated[datetime | None, BeforeValidator(written_out)] = None
     metadata: dict[str, Any] | None = None
     tokens: int | None = None
     model: str | None = None
@@ -341,6 +349,47 @@ class Status(View):
     asked_again: int
     lanes: list[dict[str, Any]]
     """Lanes with due work: project, subject, ready, running, oldest_due_s."""
+
+
+class Finding(View):
+    """One cause of trouble, as `doctor` found it."""
+
+    cause: str
+    """Its name in docs/doctor.md."""
+    title: str
+    what: str
+    since: datetime | None
+    evidence: dict[str, Any]
+    means: str
+    """What it means for memory."""
+    mend: str
+    """The command or setting that mends it."""
+    chosen: bool
+    """Somebody's decision about one thread: told, and no reason for attention."""
+
+
+class Diagnosis(View):
+    """What `doctor` found, and the figures beside it."""
+
+    ok: bool
+    """Nothing needs attention."""
+    looked: bool
+    """False where the store could not be looked at."""
+    at: datetime
+    version: str
+    store: dict[str, Any]
+    """path, library, degraded, journal_mode, sync, size_bytes, wal_bytes, free_bytes, mode, failing."""
+    findings: list[Finding]
+    lanes: list[dict[str, Any]]
+    """The lanes with due work that wait longest: project, subject, ready, running, oldest_due_s."""
+    workers: list[Worker]
+    expired_leases: int
+    refused_finishes: int
+    dead_letters: dict[str, int]
+    """By class of error."""
+    erases_unfinished: int
+    held_back: dict[str, int]
+    """Facts that recall holds back, by reason; most of them are no fault."""
 
 
 class Project(View):

@@ -24,6 +24,8 @@ TIME_MIN, TIME_MAX = datetime(1000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzin
 """Leaves room for any zone, and for reckoning with what "in a hundred years" means."""
 ROLES = ("user", "assistant", "system", "tool")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+"""The character, and not the six signs that write it."""
 _KEY = re.compile(r"[\x21-\x7e]+")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -123,15 +125,16 @@ def _keyed(ready: Sequence[NewMessage], key: str, secret: bytes) -> list[NewMess
 
     Each of these carries the hash of the whole batch, so that another batch under the same key contradicts it. They
     are counted from 0, so that any two batches have the first in common, and no caller's key can hold the control
-    character.
+    character. The hashes of a batch stand side by side in the index: one leaf is written, not one a message.
     """
-    batch = "".join(f"{m.key_hash or ''}:{m.payload_hash};" for m in ready)
+    whole = _digest("".join(f"{m.key_hash or ''}:{m.payload_hash};" for m in ready), secret)
+    of_batch = key_hash(f"{key}\x1f", secret)
     keyed: list[NewMessage] = []
     count = 0
     for message in ready:
         if message.key_hash is None:
-            payload = _digest(f"{batch}{message.payload_hash}", secret)
-            message = replace(message, key_hash=key_hash(f"{key}\x1f{count}", secret), payload_hash=payload)
+            payload = _digest(f"{whole}{message.payload_hash}", secret)
+            message = replace(message, key_hash=f"{of_batch}{count:05x}", payload_hash=payload)
             count += 1
         keyed.append(message)
     return keyed
@@ -195,7 +198,7 @@ def _check_metadata(metadata: dict[str, Any], field: str) -> None:
         text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"{field} is not JSON: {error}", field=field) from error
-    if "\x00" in text or "\\u0000" in text or _SURROGATE.search(text):
+    if _NUL_IN_JSON.search(text) or _SURROGATE.search(text):
         raise InvalidInput(f"{field} holds a NUL character or a lone surrogate", field=field)
     if len(text.encode()) > METADATA_BYTES_MAX:
         raise InvalidInput(

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from everkept.derive.tools import Tools
+from everkept.derive.tools import ORDINARY, Tools
 from everkept.domain.ids import ProjectId
 from everkept.domain.jobs import Done, JobPolicy, Outcome, Snooze
 from everkept.domain.text import stem
-from everkept.errors import InvalidOutput, Permanent, Transient
+from everkept.errors import InvalidOutput, ModelError, Permanent, Transient
 from everkept.models.pooling import Pooling, content_words, int8_bytes, names_of
 from everkept.ports.embedder import Embedder, WordVectors
 from everkept.store.connection import Connection
@@ -42,8 +42,8 @@ from everkept.work.job import Finished, JobContext, JobKind
 
 FORGET_MAX = 500
 """Embeddings of an earlier embedder that one run forgets."""
-ORDINARY = "hello"
-"""What every embedder takes: the question whether a refusal was for the text or for us."""
+SUSPECTED_FROM = 2
+"""From so many spent attempts on, one of the texts may be what the embedder always fails at."""
 
 
 async def run(_args: Mapping[str, object], ctx: JobContext) -> Outcome | Finished:
@@ -55,7 +55,7 @@ async def run(_args: Mapping[str, object], ctx: JobContext) -> Outcome | Finishe
         return Done()
     made: dict[str, list[NewVectors]] = {}
     if tools.words is not None:
-        made[tools.words.name] = await _static(ctx, tools.words, pending)
+        made[tools.words.name] = await static_vectors(ctx, tools.words, pending)
     if tools.embedder is not None:
         made[tools.embedder.name] = await _neural(ctx, tools.embedder, project, pending, erasure)
     ids = [p.id for p in pending]
@@ -67,7 +67,7 @@ def _read(conn: Connection, project: ProjectId, limit: int) -> tuple[list[Pendin
     return pending_embeddings(conn, project, limit), last_erasure(conn, project)
 
 
-async def _static(ctx: JobContext, words: WordVectors, pending: Sequence[Pending]) -> list[NewVectors]:
+async def static_vectors(ctx: JobContext, words: WordVectors, pending: Sequence[Pending]) -> list[NewVectors]:
     stems = {
         stem(w) for p in pending for text in [p.text or "", *(b for _, b in p.before)] for w in content_words(text)
     }
@@ -105,7 +105,8 @@ async def _neural(
     batch = ctx.settings.models.embedding_batch_max
     for at in range(0, len(missing), batch):
         some = missing[at : at + batch]
-        vectors = await _embed_what_is_taken(embedder, some, ctx.settings.models.embedding_timeout_s)
+        faults = (Permanent, Transient) if ctx.lease.attempts >= SUSPECTED_FROM else (Permanent,)
+        vectors = await _embed_what_is_taken(embedder, some, ctx.settings.models.embedding_timeout_s, faults)
         ctx.heard()
         new = {hashes[text]: vector.astype(np.float32).tobytes() for text, vector in vectors.items()}
         await ctx.store.write(keep_embeddings, project, embedder.name, embedder.dim, new, erasure)
@@ -118,21 +119,22 @@ async def _neural(
 
 
 async def _embed_what_is_taken(
-    embedder: Embedder, texts: Sequence[str], timeout_s: float
+    embedder: Embedder, texts: Sequence[str], timeout_s: float, faults: tuple[type[ModelError], ...]
 ) -> dict[str, npt.NDArray[np.float32]]:
-    """{text: vector}, without the texts that the embedder refuses for good: found by halving the batch.
+    """{text: vector}, without the texts at which the embedder always fails: found by halving the batch.
 
-    Raises Permanent where it refuses an ordinary word too: then no text is to blame, and none is given up.
+    `faults` are the failures that may be a text's. Raises one where an ordinary word fails too: then no text is to
+    blame, and none is given up.
     """
     try:
         return dict(zip(texts, await _embed(embedder, texts, timeout_s), strict=True))
-    except Permanent:
+    except faults:
         if len(texts) == 1:
             await _embed(embedder, [ORDINARY], timeout_s)
             return {}
         half = len(texts) // 2
-        first = await _embed_what_is_taken(embedder, texts[:half], timeout_s)
-        return first | await _embed_what_is_taken(embedder, texts[half:], timeout_s)
+        first = await _embed_what_is_taken(embedder, texts[:half], timeout_s, faults)
+        return first | await _embed_what_is_taken(embedder, texts[half:], timeout_s, faults)
 
 
 async def _embed(embedder: Embedder, texts: Sequence[str], timeout_s: float) -> npt.NDArray[np.float32]:

@@ -32,6 +32,7 @@ from everkept.store.facts import (
     subject_revision,
     write_facts,
 )
+from everkept.store.windows import skip_window
 from everkept.work.job import Finished, JobContext, JobKind
 
 ENTITIES_MAX = 40
@@ -50,9 +51,11 @@ class _Read:
 async def run(args: SliceArgs, ctx: JobContext) -> Outcome | Finished:
     read = await ctx.read(_read, args, ctx.settings)
     if read is None:
-        return Discard("the window was erased or is skipped")
+        return Discard("the window was erased, is skipped, or rests while a message of it is erased")
+    if read.found.opted_out:
+        return await ctx.finish(skip_window, args.window)
     reply = await _extract(args, read, ctx)
-    checked = check_drafts(read.found.turns, reply.drafts)
+    checked = check_drafts(read.found.turns, reply.drafts, _names(read))
     window = read.found.window
     of = FactsOf(
         project=window.project, subject=window.subject, window=window.id, slice=args.slice, revision=read.revision
@@ -60,6 +63,12 @@ async def run(args: SliceArgs, ctx: JobContext) -> Outcome | Finished:
     near = _near(checked, read, ctx)
     facts = new_facts(read.found, checked.accepted, _known_objects(checked, read, ctx))
     return await ctx.finish(write_facts, of, facts, _rejections(reply, checked), near)
+
+
+def _names(read: _Read) -> list[str]:
+    """Whom a statement may be about though nobody is named in the window: the speakers, and who is known already."""
+    known = [name for fact in read.facts for name in (fact.entity, fact.object)]
+    return [*read.found.names.values(), *(entity.name for entity in read.entities), *known]
 
 
 def _known_objects(checked: Checked, read: _Read, ctx: JobContext) -> Mapping[str, str]:

@@ -1,7 +1,8 @@
 """Rule on the open contradictions of one subject, all in one question with the evidence of both sides.
 
 Safe to repeat: a ruling is written only where the pair is still open, and requires the subject the judge saw.
-A failed judge is tried again; the pair stays open, the later statement is recalled, both are marked unsettled.
+A failed judge is tried again, and so is one that is silent about a pair: it stays open, the later statement is
+recalled, both are marked unsettled.
 """
 
 from __future__ import annotations
@@ -68,11 +69,9 @@ async def _judge(args: JudgeConflicts, read: _Read, ctx: JobContext) -> list[tup
         budget=ctx.lease.budget, heard=ctx.heard,
         recipe=Recipe(shown={"facts": sorted(read.facts)}),
     )  # fmt: skip
-    left_out = "the judge left it out: both may hold"
-    return [
-        (pair, reply.rulings.get(n, "both"), "judged by the model" if n in reply.rulings else left_out)
-        for n, pair in enumerate(read.pairs, start=1)
-    ]
+    # What the judge left out stays open, and is the next question.
+    return [(pair, reply.rulings[n], "judged by the model")
+            for n, pair in enumerate(read.pairs, start=1) if n in reply.rulings]  # fmt: skip
 
 
 def _side(fact: FactRow) -> Side:
@@ -87,9 +86,8 @@ def _write(
     rulings: Sequence[tuple[Pair, Verdict, str]],
 ) -> Outcome:
     write_verdicts(conn, project, subject, revision, rulings)
-    # A ruling can uncover another pair.
-    more = len(rulings) == PAIRS_MAX or bool(open_conflicts(conn, subject, 1))
-    return Snooze(conn.now()) if more else Done()
+    # Left out, beyond the first few, or uncovered by a ruling.
+    return Snooze(conn.now()) if open_conflicts(conn, subject, 1) else Done()
 
 
 KIND = JobKind(

@@ -8,6 +8,7 @@ from typing import Any
 from everkept.config import Settings
 from everkept.derive import (
     embed_passages,
+    embed_words,
     erase_scope,
     extract_facts,
     fold_summary,
@@ -15,12 +16,13 @@ from everkept.derive import (
     open_window,
     summarise_episode,
 )
+from everkept.models.word_vectors import WordllamaVectors
 from everkept.store.changes import prune_changes
 from everkept.store.connection import Connection
 from everkept.store.erase import clean_again, note_cleaned
 from everkept.store.facts import sweep_conflicts
 from everkept.store.jobs import expire_leases, prune_jobs, prune_workers
-from everkept.store.streams import sweep_unembedded
+from everkept.store.streams import embed_words_meanwhile, sweep_unembedded
 from everkept.store.windows import EXTRACT, SUMMARISE, sweep_abandoned, sweep_windows
 from everkept.work.job import JobKind
 from everkept.work.maintenance import PeriodicTask
@@ -34,6 +36,7 @@ KINDS: dict[str, JobKind[Any]] = {
         judge_conflicts,
         fold_summary,
         embed_passages,
+        embed_words,
         erase_scope,
     )
 }
@@ -49,6 +52,7 @@ def job_kinds(settings: Settings) -> dict[str, JobKind[Any]]:
 
 
 PRUNE_S = 3600.0
+EMBED_WORDS_S = 30.0
 UNSEEN_BEATS = 3.5
 """Heartbeats that a worker may miss before its jobs are taken up by others."""
 
@@ -92,6 +96,9 @@ def periodic_tasks(settings: Settings) -> list[PeriodicTask]:
         cleaned.clear()
         return 0, int(clean_again(conn, cleaned))
 
+    def words(conn: Connection, after: int, limit: int) -> tuple[int, int]:
+        return embed_words_meanwhile(conn, WordllamaVectors.name, after, limit)
+
     return [
         PeriodicTask(name="expire_leases", every_s=work.tick_s, chunk=expire),
         PeriodicTask(name="sweep_summaries", every_s=work.episode_sweep_s, chunk=windows(SUMMARISE)),
@@ -99,6 +106,7 @@ def periodic_tasks(settings: Settings) -> list[PeriodicTask]:
         PeriodicTask(name="sweep_abandoned", every_s=work.abandoned_sweep_s, chunk=abandoned),
         PeriodicTask(name="sweep_conflicts", every_s=work.fact_sweep_s, chunk=conflicts),
         PeriodicTask(name="sweep_unembedded", every_s=work.fact_sweep_s, chunk=sweep_unembedded),
+        PeriodicTask(name="embed_words", every_s=EMBED_WORDS_S, chunk=words, expected=True),
         PeriodicTask(name="clean_file", every_s=PRUNE_S, chunk=clean, expected=True),
         PeriodicTask(name="prune", every_s=PRUNE_S, chunk=prune, expected=True),
     ]

@@ -22,14 +22,16 @@ from everkept.store.connection import Connection
 from everkept.store.jobs import schedule
 from everkept.store.search import NewPassage, delete_passages, find_passages_of, index_passages
 from everkept.store.streams import wake_embedder
-from everkept.store.windows import WindowRow, fold_wish, get_window, note_summarised, write_slice_summary
+from everkept.store.windows import WindowRow, fold_wish, get_window, note_summarised, skip_window, write_slice_summary
 from everkept.work.job import Finished, JobContext, JobKind
 
 
 async def run(args: SliceArgs, ctx: JobContext) -> Outcome | Finished:
     found = await ctx.read(read_slice, args, ctx.settings)
     if found is None:
-        return Discard("the window was erased or is skipped")
+        return Discard("the window was erased, is skipped, or rests while a message of it is erased")
+    if found.opted_out:
+        return await ctx.finish(skip_window, args.window)
     reply = await _summarise(args, found, ctx)
     return await ctx.finish(write_summary, found.window, args.slice, reply.summary, reply.learnings, _said_last(found))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +13,18 @@ from everkept.domain.facts import FactDraft
 from everkept.domain.passage import Analysed, analyse
 from everkept.domain.predicates import normalise_predicate
 from everkept.domain.transcript import Turn, slices
+from everkept.errors import ModelError
 from everkept.models.journaled import JournaledModel
 from everkept.ports.embedder import Embedder, WordVectors
 from everkept.store.connection import Connection
 from everkept.store.effective import effective
 from everkept.store.journal import subject_epoch
 from everkept.store.streams import EVIDENCE, get_stream, list_events
-from everkept.store.windows import WindowRow, find_window
+from everkept.store.windows import WindowRow, find_window, rests
+from everkept.work.job import JobContext
+
+ORDINARY = "hello"
+"""What every embedder takes: the question whether a failure was the text's or the provider's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +40,23 @@ class Tools:
         if self.model is not None:
             await self.model.model.close()
 
+    async def answer_ordinary(self, ctx: JobContext) -> bool:
+        """Whether the provider of this job answers what every model can, though it fails this job's question."""
+        models = ctx.settings.models
+        if ctx.lease.uses == "embedder" and self.embedder is not None:
+            try:
+                async with asyncio.timeout(models.embedding_timeout_s):
+                    await self.embedder.embed_passages([ORDINARY])
+            except (ModelError, TimeoutError):
+                return False
+            return True
+        if ctx.lease.uses != "model" or self.model is None:
+            return False
+        return await self.model.answers_ordinary(
+            project=ctx.lease.project, subject=ctx.lease.subject,
+            epoch=await ctx.read(subject_epoch, ctx.lease.subject), timeout_s=models.text_timeout_s,
+        )  # fmt: skip
+
     @property
     def embedder_label(self) -> str:
         """Names the vectors that a passage has when it is fully embedded."""
@@ -43,11 +66,15 @@ class Tools:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceArgs:
-    """One slice of one window; `fresh` leaves out journaled replies up to that ask."""
+    """One slice of one window; `fresh` leaves out journaled replies up to that ask.
+
+    `by_hand`: somebody asked for it, also where memory is off by now.
+    """
 
     window: int
     slice: int = 0
     fresh: int = 0
+    by_hand: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +88,14 @@ class WindowTurns:
     """Of the subject, in the same snapshot."""
     settings: Settings
     """Those of the thread: what the window was counted and is worked with."""
+    opted_out: bool
+    """Memory was switched off since the window opened: nothing more is made of it (B06)."""
 
 
 def read_slice(conn: Connection, args: SliceArgs, base: Settings) -> WindowTurns | None:
-    """The turns of one slice, or None where the window was erased or is not to be worked."""
+    """The turns of one slice, or None where the window was erased or is not to be worked, or not now."""
     window = find_window(conn, args.window)
-    if window is None or window.skipped_because is not None:
+    if window is None or window.skipped_because is not None or rests(conn, window):
         return None
     stream = get_stream(conn, window.stream)
     settings = effective(base, stream.project_settings, stream.settings)
@@ -75,7 +104,7 @@ def read_slice(conn: Connection, args: SliceArgs, base: Settings) -> WindowTurns
         turns = _part(turns, args.slice, window.slices, settings.window.tokens_max)
     return WindowTurns(
         window=window, turns=turns, names={"user": window.subject_name}, epoch=subject_epoch(conn, window.subject),
-        settings=settings,
+        settings=settings, opted_out=not settings.memory.enabled and not args.by_hand,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from everkept.domain.dates import parse_date
+from everkept.domain.grounds import is_named, other_language, says_a_time, words_of
 from everkept.domain.predicates import normalise_name, normalise_predicate, normalise_text
 from everkept.domain.transcript import Turn
 
@@ -20,7 +21,8 @@ ENTITY_TYPES: tuple[EntityType, ...] = (
 CHARS_MAX = {"entity": 200, "predicate": 120, "object": 500, "text": 800, "quote": 1_000, "replaces": 500}
 QUOTE_CHARS_MIN = 2
 DRAFTS_MAX = 60
-"""More than this many drafts of one window is a model that lost its way, not a window full of facts."""
+FACTS_PER_TURN_MAX = 2
+"""More than `DRAFTS_MAX` of one window, and more than so many a turn, is a model that lost its way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,24 +70,28 @@ class Checked:
     rejected: tuple[Rejected, ...]
 
 
-def check_drafts(turns: Sequence[Turn], drafts: Iterable[FactDraft]) -> Checked:
+def check_drafts(turns: Sequence[Turn], drafts: Iterable[FactDraft], names: Iterable[str] = ()) -> Checked:
     """Accept what is quoted from an evidence turn of the window, well-formed, and not said twice.
 
     Dates said relatively are resolved against the turn that was quoted. An accepted draft carries that turn's seq.
+    `names` are those that may be meant without being said: the speakers' and those of what is known already.
     """
     texts = _evidence_texts(turns)
+    said = words_of([*names, *(turn.content for turn, _ in texts), *(turn.name or "" for turn, _ in texts)])
+    most = max(DRAFTS_MAX, FACTS_PER_TURN_MAX * len(texts))
     accepted: list[tuple[int, int, FactDraft]] = []
     rejected: list[Rejected] = []
     seen: set[tuple[object, ...]] = set()
     for draft in drafts:
         place = _find_quote(texts, draft)
-        reason = _malformed(draft) or ("the quote is not in the window" if place is None else None)
+        reason = _malformed(draft) or ("the quote is not in the window" if place is None else _unnamed(draft, said))
         if reason is None and place is not None:
-            draft, reason = _dated(draft, place[0])
+            timeless = not says_a_time(_around(texts, place[2]))
+            draft, reason = _dated(_in_its_language(draft, place[0]), place[0], timeless=timeless)
         if reason is None and _identity(draft) in seen:
             reason = "repeats another item"
-        if reason is None and len(accepted) >= DRAFTS_MAX:
-            reason = f"more than {DRAFTS_MAX} items"
+        if reason is None and len(accepted) >= most:
+            reason = f"more than {most} items"
         if reason is not None or place is None:
             rejected.append(Rejected(draft, reason or ""))
             continue
@@ -132,8 +138,29 @@ def _malformed(draft: FactDraft) -> str | None:
     return None if draft.object_type in ENTITY_TYPES else f"object type {draft.object_type!r} is not known"
 
 
-def _dated(draft: FactDraft, turn: Turn) -> tuple[FactDraft, str | None]:
-    """The draft with its dates resolved, or the reason why that cannot be."""
+def _unnamed(draft: FactDraft, said: frozenset[str]) -> str | None:
+    """Who is meant must have been named: a model makes up people too."""
+    persons = [draft.entity, *([draft.object] if draft.object_type == "person" else [])]
+    return next((f"nobody called {name!r} is in the window" for name in persons if not is_named(name, said)), None)
+
+
+def _around(texts: list[tuple[Turn, str]], place: int) -> str:
+    """A turn with two either side: where the time of what it says would have been said."""
+    return "\n".join(turn.content for turn, _ in texts[max(0, place - 2) : place + 3])
+
+
+def _in_its_language(draft: FactDraft, turn: Turn) -> FactDraft:
+    """In the words that were said, where the model translated them."""
+    if len(draft.quote) <= CHARS_MAX["text"] and other_language(draft.text, turn.content):
+        return replace(draft, text=draft.quote)
+    return draft
+
+
+def _dated(draft: FactDraft, turn: Turn, *, timeless: bool) -> tuple[FactDraft, str | None]:
+    """The draft with its dates resolved, or the reason why that cannot be.
+
+    `timeless`: nobody spoke of a time there, so that a date still to be resolved is the model's own, and left out.
+    """
     start, end = draft.valid_from_us, draft.valid_until_us
     if draft.valid_from_said and start is None:
         start = parse_date(draft.valid_from_said, turn.occurred_at_us, turn.zone_min)
@@ -145,6 +172,8 @@ def _dated(draft: FactDraft, turn: Turn) -> tuple[FactDraft, str | None]:
             return draft, f"valid_until {draft.valid_until_said[:40]!r} is not a date"
     if start is not None and end is not None and start > end:
         return draft, "valid_from lies after valid_until"
+    if timeless:
+        start, end = draft.valid_from_us, draft.valid_until_us
     dated = replace(draft, valid_from_us=start, valid_until_us=end, valid_from_said=None, valid_until_said=None)
     return dated, None
 

@@ -49,7 +49,7 @@ class Schedule:
     debounce_max_us: int | None = None
     """Given: a later due time wins, up to this long after the first. None: the earlier one wins."""
     rearm_dead: bool = False
-    """A stream's timer starts again from dead; a job of one window stays there, visible."""
+    """A stream's timer and a subject's judge start again from dead; a job of one window stays there, visible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,9 +24,13 @@ Holds = Literal["one", "many", "unclear"]
 HOLDS: Final[dict[Holds, bool | None]] = {"one": True, "many": False, "unclear": None}
 SUMMARY_CHARS_MAX = 6_000
 LEARNINGS_MAX = 30
+LEARNING_CHARS_MAX = 1_000
 _STARTS_MAX = 200
+_STRETCH = 16
+"""Characters of the stretches that are compared where a text repeats itself without sentences."""
 _FENCED = re.compile(r"```[\w-]*\s*\n(.*?)```", re.DOTALL)
-_SENTENCE = re.compile(r"[^.!?。！？\n]+")
+_SENTENCE = re.compile(r"[^.!?。！？।؟\n]+")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class InvalidReply(Exception):
@@ -82,12 +86,24 @@ def parse_summary(text: str, *, system: str = "") -> SummaryReply:
     found = find_object(text, ("summary", "learnings"))
     summary = _prose(_required(found, "summary", str), system)
     learnings = _required(found, "learnings", list)
-    if not all(isinstance(item, str) for item in learnings):
-        raise InvalidReply("learnings holds something that is not text")
-    kept = dict.fromkeys(" ".join(item.split()) for item in learnings if item.strip())
+    kept = dict.fromkeys(_learning(item, system) for item in learnings)
+    kept.pop("", None)
     if len(kept) > LEARNINGS_MAX:
         raise InvalidReply(f"more than {LEARNINGS_MAX} learnings")
     return SummaryReply(summary=summary, learnings=tuple(kept))
+
+
+def _learning(item: object, system: str) -> str:
+    if not isinstance(item, str):
+        raise InvalidReply("learnings holds something that is not text")
+    bare = " ".join(_storable(item, "a learning").split())
+    if len(bare) > LEARNING_CHARS_MAX:
+        raise InvalidReply(f"a learning is longer than {LEARNING_CHARS_MAX} characters")
+    if repeats_itself(bare):
+        raise InvalidReply("the reply repeats itself")
+    if restates(bare, system):
+        raise InvalidReply("the reply restates its instructions")
+    return bare
 
 
 def parse_fold(text: str, *, system: str = "") -> str:
@@ -154,7 +170,8 @@ def _each(items: list[Any], read: Callable[[dict[str, Any]], T]) -> tuple[list[T
                 raise InvalidReply("the item is not an object")
             good.append(read(item))
         except InvalidReply as error:
-            bad.append(RejectedItem(json.dumps(item, ensure_ascii=False, default=str)[:500], error.reason))
+            shown = _UNSTORABLE.sub("\ufffd", json.dumps(item, ensure_ascii=False, default=str)[:500])
+            bad.append(RejectedItem(shown, error.reason))
     return good, bad
 
 
@@ -215,7 +232,7 @@ def _date_said(item: dict[str, Any], key: str) -> str | None:
 
 def _optional_text(item: dict[str, Any], key: str) -> str:
     value = item.get(key)
-    return value.strip() if isinstance(value, str) else ""
+    return _storable(value.strip(), key) if isinstance(value, str) else ""
 
 
 def _required(item: dict[str, Any], key: str, kind: type[T] | tuple[type, ...]) -> Any:
@@ -223,7 +240,13 @@ def _required(item: dict[str, Any], key: str, kind: type[T] | tuple[type, ...]) 
         raise InvalidReply(f"{key} is missing")
     if not isinstance(item[key], kind):
         raise InvalidReply(f"{key} has the wrong type ({type(item[key]).__name__})")
-    return item[key]
+    return _storable(item[key], key) if isinstance(item[key], str) else item[key]
+
+
+def _storable(text: str, key: str) -> str:
+    if _UNSTORABLE.search(text):
+        raise InvalidReply(f"{key} holds a NUL character or a lone surrogate")
+    return text
 
 
 def _prose(text: str, system: str) -> str:
@@ -234,13 +257,27 @@ def _prose(text: str, system: str) -> str:
         raise InvalidReply(f"the summary is longer than {SUMMARY_CHARS_MAX} characters")
     if repeats_itself(bare):
         raise InvalidReply("the reply repeats itself")
-    if any(len(line) >= 60 and line.strip() in bare for line in system.splitlines()):
+    if restates(bare, system):
         raise InvalidReply("the reply restates its instructions")
     return bare
 
 
+def restates(text: str, system: str) -> bool:
+    """Whether the text holds a line of the instructions, however its spaces and line breaks fall (D04)."""
+    said = " ".join(text.split())
+    return any(len(line) >= 60 and " ".join(line.split()) in said for line in system.splitlines())
+
+
 def repeats_itself(text: str) -> bool:
-    """Whether at least four sentences are said, and most of them are the same one (D04)."""
-    sentences = Counter(" ".join(found.split()).casefold() for found in _SENTENCE.findall(text) if found.strip())
+    """Whether at least four sentences are said and most are the same one, or all of it is said four times (D04).
+
+    The second is seen in any script, with or without punctuation: every stretch of some characters comes back.
+    """
+    text = text.casefold()
+    sentences = Counter(" ".join(found.split()) for found in _SENTENCE.findall(text) if found.strip())
     total = sum(sentences.values())
-    return total >= 4 and max(sentences.values()) * 2 > total
+    if total >= 4 and max(sentences.values()) * 2 > total:
+        return True
+    said = " ".join(text.split())
+    stretches = [said[at : at + _STRETCH] for at in range(len(said) - _STRETCH + 1)]
+    return len(stretches) > len(set(stretches)) * 4

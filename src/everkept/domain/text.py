@@ -49,16 +49,19 @@ _SPACELESS_CHAR = re.compile(f"[{_SPACELESS}]")
 _HAN_CHAR = re.compile(f"[{_HAN}]")
 _EMOJI_TOKEN = re.compile(_EMOJI)
 _SPLIT = re.compile(rf"[{_LINK},]+")
+_HEBREW_PREFIXED = re.compile("[\u05d5\u05d4\u05d1\u05dc\u05de\u05e9\u05db][\u05d0-\u05ea]{3,}")
+"""And, the, in, to, from, that, as: written onto the word."""
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _CAMEL = re.compile(r"[a-z][A-Z][a-z]")
 _ALPHANUMERIC = re.compile(r"[A-Za-z0-9]+")
 _CAMEL_SEAM = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ACCENTS = re.compile("(?<=[a-z\u0131\u0370-\u03ff])[\u0300-\u036f]+")
 _DROPPED = dict.fromkeys(
-    [0x00AD, 0x0640, 0x200B, 0x200C, 0x200D, 0x2060, 0xFE0E, 0xFE0F, 0xFEFF, *range(0x064B, 0x0660), 0x0670]
-)  # soft hyphen, Arabic stretch and short vowels, joiners, variation selectors
+    [0x00AD, 0x0640, 0x093C, 0x200B, 0x200C, 0x200D, 0x2060, 0xFE0E, 0xFE0F, 0xFEFF, *range(0x064B, 0x0660), 0x0670]
+)  # soft hyphen, Arabic stretch and short vowels, Devanagari's dot, joiners, variation selectors
 _FOLDED: dict[int, str | None] = {
     **_DROPPED,
+    **{katakana: chr(katakana - 0x60) for katakana in range(0x30A1, 0x30F7)},  # one word may be written in either
     ord("’"): "'",
     ord("‘"): "'",
     ord("ʼ"): "'",
@@ -157,21 +160,33 @@ def stop_words_of(found: Iterable[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """Porter for Latin script (all languages), the Snowball stemmer of the script for four others."""
+    """Porter for Latin script (all languages), the Snowball stemmer of the script for five others."""
     first = word[0]
     if "a" <= first <= "z":
         return _stem_word("porter", word)
     for low, high, algorithm in _STEMMER_OF_SCRIPT:
         if low <= first <= high:
-            return _stem_word(algorithm, word)
+            return _stem_arabic(word) if algorithm == "arabic" else _stem_word(algorithm, word)
     return word
 
 
+def _stem_arabic(word: str) -> str:
+    """With and without article and conjunction alike: the stemmer leaves an ending where it has taken the article."""
+    stemmed = word[1:] if word.startswith(_AND_THE) and len(word) > 4 else word
+    for _ in range(3):
+        before, stemmed = stemmed, _stem_word("arabic", stemmed)
+        if stemmed == before:
+            break
+    return stemmed
+
+
+_AND_THE = ("\u0648\u0627\u0644", "\u0641\u0627\u0644")
 _STEMMER_OF_SCRIPT = (
     ("\u0370", "\u03ff", "greek"),
     ("\u0400", "\u04ff", "russian"),
     ("\u0600", "\u06ff", "arabic"),
     ("\u0900", "\u097f", "hindi"),
+    ("\u0b80", "\u0bff", "tamil"),
 )
 
 
@@ -232,7 +247,9 @@ def _token_words(token: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 16)
 def _token_wholes(token: str) -> tuple[str, ...]:
-    """The compound itself (and the last step of a path), where the token is one."""
+    """The compound itself (and the last step of a path), where the token is one; a Hebrew word without its prefix."""
+    if _HEBREW_PREFIXED.fullmatch(token):
+        return (token[1:],)
     if token.isalnum() or _SPACELESS_CHAR.match(token) or _EMOJI_TOKEN.fullmatch(token) or _THOUSANDS.fullmatch(token):
         return ()
     if "'" in token or "," in token:  # a possessive is its word; other contractions are also written without the mark

@@ -10,6 +10,7 @@ import importlib.util
 import json
 import threading
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ class WordllamaVectors:
         """Read tokenizer and weights now (about 0.5 s), not at the first question."""
         with self._lock:
             if self._weights is None:
-                self._tokenizer, self._weights = _read_package()
+                self._tokenizer, self._weights = read_package()
 
     def _make(self, words: Sequence[str]) -> dict[str, _Vector]:
         self.load()
@@ -67,7 +68,9 @@ class WordllamaVectors:
         return made
 
 
-def _read_package() -> tuple[Any, npt.NDArray[np.float16]]:
+@cache
+def read_package() -> tuple[Any, npt.NDArray[np.float16]]:
+    """Tokenizer and weights, read once in a process (about 0.5 s) and shared."""
     found = importlib.util.find_spec("wordllama")  # without importing it
     if found is None or found.origin is None:
         raise ExtraMissing("the package wordllama is not installed", package="wordllama")

@@ -11,7 +11,7 @@ class Question:
     """One question of one piece of work. Its address in the journal is (project, work, step, version, model, ask)."""
 
     step: str
-    """`summary`, `facts`, `conflicts` or `fold`."""
+    """`summary`, `facts`, `conflicts`, `fold`, or `ordinary`: what every model can answer."""
     version: str
     """Version of the prompt file, e.g. `facts.1`."""
     system: str

@@ -208,7 +208,7 @@ class Searcher:
 def choose(
     ranked: Sequence[RankedHit], limit: int, held: Mapping[int, str] | None = None
 ) -> tuple[list[RankedHit], list[RankedHit]]:
-    """(shown, held back): the best `limit` that are not held back (keys of `held` are passage ids), each fact once."""
+    """(shown, held back): the best `limit` that are not held back (`held`: passage id → why), each saying once."""
     shown: list[RankedHit] = []
     withheld: list[RankedHit] = []
     seen: set[tuple[str, int | str | None]] = set()
@@ -222,8 +222,9 @@ def choose(
 
 
 def _sayings(one: RankedHit) -> set[tuple[str, int | str | None]]:
-    """What makes a fact or episode the same as another one; a turn is only ever itself."""
-    return set() if one.hit.kind == "turn" else {(one.hit.kind, one.hit.ref), (one.hit.kind, one.words)}
+    """What makes a hit the same as another one: who says a thing nine times has said one thing (F04)."""
+    kind = one.hit.kind
+    return {(kind, f"{one.hit.speaker}: {one.words}")} if kind == "turn" else {(kind, one.hit.ref), (kind, one.words)}
 
 
 def _known_kinds(kinds: Sequence[str]) -> tuple[str, ...]:

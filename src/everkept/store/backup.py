@@ -14,9 +14,9 @@ from typing import Any
 
 from everkept.domain.ids import event_id
 from everkept.errors import Conflict, InvalidInput, NotFound, StoreNotSupported, StoreUnavailable
-from everkept.store.copy import opened, our_errors, put_in_place, sync_folder, unfinished, unpack
+from everkept.store.copy import opened, our_errors, put_in_place, unfinished, unpack
 from everkept.store.migrate import read_revision, read_schema, revision
-from everkept.store.sqlite import choose_driver, translate
+from everkept.store.sqlite import choose_driver, sync_folder, sync_way_to, translate
 
 LOCK_S = 2.0
 """How long a restore waits for a process that is just about to close the store."""
@@ -133,11 +133,13 @@ def restore(backup: Path, store: Path, now: datetime) -> Restored:
     verify(backup)
     with our_errors(store):
         store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sync_way_to(store.parent)
     with unfinished(store) as partial:
         unpack(backup, partial)
         verified = verify(partial, name=backup)
         if not store.exists():
             _move_side_files(store, _replaced_name(store, now))
+            sync_folder(store.parent)  # or a power cut could leave the old log beside the new store
             put_in_place(partial, store, replace=True)
             return Restored(verified=verified, replaced=None, erased_since=(), erasures_known=True)
         replaced = _replaced_name(store, now)

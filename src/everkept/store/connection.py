@@ -89,6 +89,11 @@ class Connection:
         if values:
             self.raw.executemany(compiled.sql, values)
 
+    def many_in_order(self, statement: Executable, rows: Sequence[Row]) -> None:
+        """As `many`, for what is written with every message: each row has its values in the order of the statement."""
+        if rows:
+            self.raw.executemany(_compile(statement, self.dialect).sql, rows)
+
     def allocate(self, table: str, count: int) -> int:
         """The first of `count` new row numbers of `table`, which the caller then writes. Never given out again."""
         row = self.raw.execute("select seq from sqlite_sequence where name = ?", (table,)).fetchone()

@@ -6,19 +6,16 @@ ends in which erased words could still stand.
 
 from __future__ import annotations
 
-import errno
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from everkept.errors import Conflict, EverkeptError, StoreFull, StoreUnavailable
-from everkept.store.sqlite import choose_driver, translate
+from everkept.errors import Conflict, EverkeptError
+from everkept.store.sqlite import choose_driver, sync_folder, translate
 
 BUSY_S = 30.0
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
 
 
 @contextmanager
@@ -40,8 +37,10 @@ def our_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        kind = StoreFull if error.errno in _FULL else StoreUnavailable
-        raise kind(f"{error.filename or path}: {error.strerror or error}", path=str(path)) from error
+        error.filename = error.filename or str(path)
+        ours = translate(error)
+        assert isinstance(ours, EverkeptError)
+        raise type(ours)(ours.message, path=str(path)) from error
     except choose_driver().module.DatabaseError as error:
         ours = translate(error)
         if isinstance(ours, EverkeptError):
@@ -108,17 +107,6 @@ def _link(existing: Path, new: Path) -> None:
 
 def _sync(path: Path) -> None:
     number = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make names in a folder durable; Windows does so by itself."""
-    if sys.platform == "win32":
-        return
-    number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)
     finally:

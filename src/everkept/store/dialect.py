@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import BindParameter, Integer, bindparam
@@ -36,5 +37,7 @@ def _in_list_postgresql(element: in_list, compiler: SQLCompiler, **kw: Any) -> s
     return f"{element.name} = any({compiler.process(element.parameter, **kw)})"
 
 
+@lru_cache(maxsize=1)
 def sqlite_dialect() -> Dialect:
+    """One for the whole process: statements are compiled once a dialect, not once a store."""
     return sqlite.dialect(paramstyle="qmark")

@@ -38,7 +38,7 @@ from everkept.store.facts import JUDGE, judge_wish
 from everkept.store.jobs import discard_by_hand, ensure_lane, release_by_hand, require_lease, schedule
 from everkept.store.residue import plan_erase, residue
 from everkept.store.search import find_passages_of, hide_passages
-from everkept.store.streams import EMBED, TIMER
+from everkept.store.streams import EMBED, EMBED_WORDS, TIMER, wake_embedder
 from everkept.store.windows import EXTRACT, FOLD, SUMMARISE, find_window, fold_wish, jobs_of
 
 __all__ = [
@@ -175,6 +175,7 @@ def _erase_event(conn: Connection, project: int, stream: int, seq: int) -> Erasu
     conn.run(RAISE_EPOCH, {"subject": subject})
     _break_leases(conn, Piece(kind="event", project=project, subject=subject, stream=stream, seq=seq, window=None))
     counts = destroy_turns(conn, project, [(stream, seq)])
+    wake_embedder(conn, project)  # the turns after it have lost the vectors that rested on it too
     window = _covering(conn, stream, seq)
     if window is not None:
         _suspend(conn, project, stream, window)
@@ -273,7 +274,7 @@ def _break_leases(conn: Connection, piece: Piece) -> None:
         if kind == ERASE:
             continue
         judges = kind == JUDGE and key == str(piece.subject) and piece.kind in ("event", "stream")
-        if judges or (kind == EMBED and piece.kind != "project"):  # starts again, without what is erased
+        if judges or (kind in (EMBED, EMBED_WORDS) and piece.kind != "project"):  # starts again, without what is erased
             release_by_hand(conn, piece.project, job)
         elif piece.kind == "project" or _concerns(conn, piece, kind, key):
             discard_by_hand(conn, piece.project, job, "erased")
@@ -328,6 +329,19 @@ def _suspend(conn: Connection, project: int, stream: int, window: int) -> None:
     hide_passages(conn, ProjectId(project), find_passages_of(conn, "fact", facts))
 
 
+def _rest(conn: Connection, erasure: Erasure) -> None:
+    """Forget once more what is made of its window: it was derived while this erase was not done.
+
+    Another erase's end or a hand may have asked for it, and after a clock that was set back it looks older than this
+    erase: its residue would never be zero.
+    """
+    assert erasure.stream is not None
+    assert erasure.seq is not None
+    window = _covering(conn, erasure.stream, erasure.seq)
+    if window is not None:
+        _suspend(conn, erasure.project, erasure.stream, window)
+
+
 _LEFT = text("""
 select count(*) from events e join windows w on e.stream_id = w.stream_id and e.seq between w.start_seq and w.end_seq
 where w.id = :window and e.evidence = 1""")
@@ -336,12 +350,15 @@ _RESUME_SLICES = text("update slices set summary = null, summary_at = null, fact
 _EMPTY = text("""
 update windows set skipped_because = 'everything in it was erased' where id = :window and skipped_because is null""")
 _SKIPPED = text("select skipped_because from windows where id = :window")
-_EPOCH = text("select epoch from subjects where id = :subject")
 _OPEN_CONFLICT = text("select 1 from verdicts where subject_id = :subject and verdict is null limit 1")
 
 
 def _derive_again(conn: Connection, erasure: Erasure) -> None:
-    """The window's jobs over what remains, with questions of their own: the epoch is past every ask that was made."""
+    """The window's jobs over what remains.
+
+    Every reply that saw the event is gone, and the epoch refuses one that is still under way. A reply that was given
+    after the erase, to a job that the window was opened with, is used and not asked for again (G8).
+    """
     assert erasure.stream is not None
     assert erasure.seq is not None
     window = _covering(conn, erasure.stream, erasure.seq)
@@ -356,9 +373,7 @@ def _derive_again(conn: Connection, erasure: Erasure) -> None:
     row = find_window(conn, window)
     if row is None:  # its thread or subject was erased too, and takes the window with it
         return
-    epoch = conn.scalar(_EPOCH, {"subject": row.subject})
-    again = jobs_of(row, args={"fresh": epoch})
-    schedule(conn, again if row.skipped_because is None else [fold_wish(row, conn.now())])
+    schedule(conn, jobs_of(row) if row.skipped_because is None else [fold_wish(row, conn.now())])
 
 
 # ---- the job's chunks
@@ -512,6 +527,8 @@ def finish_erase(conn: Connection, erasure: int, left: int, cleaned: list[str]) 
     if found.done_at is not None:
         return Done()
     if left:
+        if found.kind == "event":
+            _rest(conn, found)
         conn.run(_AGAIN, {"id": erasure, "residue": left})
         return Snooze(conn.now() + AGAIN_US, f"{left} rows were found after the erase; it runs again")
     unclean = cleaned[-1] if cleaned else "the file was not cleaned"

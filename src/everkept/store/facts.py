@@ -350,9 +350,11 @@ def _slot_rows(conn: Connection, slots: set[tuple[int, str]], pairs: Sequence[Pa
 
 
 def judge_wish(conn: Connection, project: int, subject: int) -> Schedule:
+    """One judge for all contradictions of a subject: a new one starts it again where it had given up on an old one."""
     return Schedule(
         kind=JUDGE, key=str(subject), project=project, lane=ensure_lane(conn, project, subject), due_at_us=conn.now(),
         uses="model", serial_key=f"facts:{project}:{subject}", args=json.dumps({"subject": subject}),
+        rearm_dead=True,
     )  # fmt: skip
 
 
@@ -504,12 +506,17 @@ class FactRow:
     closes: bool
     window: int | None
     zone_min: int | None
+    replaced_at: int | None
+    """When it took the place of another fact: where its beginning was not said, it is no earlier than that."""
 
 
 _FACT_COLUMNS = """
 select f.id, f.subject_id, u.name, e.name, f.predicate, f.object, f.text, f.quote, f.confidence, f.valid_from,
   f.valid_until, f.said_at, f.recorded_at, f.closed_at, f.closed_by, f.closed_known_at, f.retired_at, f.retired_because,
-  f.superseded_by, f.duplicate_of, f.live, f.unsettled, f.pinned, f.closes, f.window_id, f.zone_min
+  f.superseded_by, f.duplicate_of, f.live, f.unsettled, f.pinned, f.closes, f.window_id, f.zone_min,
+  case when f.valid_from is null and f.single_valued is not 0 then (
+    select max(o.closed_at) from facts o
+    where o.entity_id = f.entity_id and o.predicate_norm = f.predicate_norm and o.closed_by = f.id) end
 from facts f join subjects u on u.id = f.subject_id and u.erased_at is null join entities e on e.id = f.entity_id
 """
 _BY_IDS = text(
@@ -562,6 +569,7 @@ def _fact(r: tuple[Any, ...]) -> FactRow:
         closes=bool(r[23]),
         window=r[24],
         zone_min=r[25],
+        replaced_at=r[26],
     )
 
 

@@ -84,8 +84,8 @@ def _space(size_bytes: int, free_bytes: int) -> Finding:
 def _content(path: Path) -> list[Finding]:
     try:
         with opened(path) as raw:
-            findings = [_schema(raw, path), _integrity(raw), _references(raw)]
-            findings.append(_full_text(raw))
+            findings = [_schema(raw, path), check_integrity(raw), check_references(raw)]
+            findings.append(check_full_text(raw))
         return [*_modes(path), *findings]
     except StoreUnavailable as error:
         if "locked" in error.message or "busy" in error.message:
@@ -106,19 +106,19 @@ def _schema(raw: Any, path: Path) -> Finding:
     return Finding(name="schema", ok=True, message=f"version {found}, up to date")
 
 
-def _integrity(raw: Any) -> Finding:
+def check_integrity(raw: Any) -> Finding:
     faults = [str(row[0]) for row in raw.execute("pragma integrity_check(10)").fetchall()]
     ok = faults == ["ok"]
     return Finding(name="integrity", ok=ok, message="every page and index agrees" if ok else "; ".join(faults))
 
 
-def _references(raw: Any) -> Finding:
+def check_references(raw: Any) -> Finding:
     broken = sorted({str(row[0]) for row in raw.execute("pragma foreign_key_check").fetchmany(1000)})
     message = f"rows of {', '.join(broken)} refer to nothing" if broken else "every row has what it refers to"
     return Finding(name="references", ok=not broken, message=message)
 
 
-def _full_text(raw: Any) -> Finding:
+def check_full_text(raw: Any) -> Finding:
     number = tuple(int(part) for part in choose_driver().version.split("."))
     if number < _INTEGRITY_OF_VIRTUAL:
         return Finding(name="full text", ok=True, message=f"SQLite {choose_driver().version} cannot check it")

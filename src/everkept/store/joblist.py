@@ -125,6 +125,6 @@ def _input(job: JobRow, threads: dict[int, str], slices: dict[int, int]) -> str:
         return f"episode {row_id('epi', window)}" + (f", part {part + 1} of {count}" if count > 1 else "")
     if job.kind == "judge_conflicts":
         return f"subject {job.subject or row_id('sub', int(job.key))}"
-    if job.kind == "embed_passages":
+    if job.kind in ("embed_passages", "embed_words"):
         return f"project {job.project}"
     return job.key

@@ -7,6 +7,7 @@ not be asked is simply not claimed from: an outage costs no job anything and mov
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,6 +52,11 @@ def is_open(conn: Connection, pool: str) -> bool:
     return row is not None and row[0] != "closed"
 
 
+def failures_in_a_row(conn: Connection, pool: str) -> int:
+    row = conn.first(_GET, {"pool": pool})
+    return 0 if row is None else int(row[2])
+
+
 def opens_in_s(conn: Connection, pool: str) -> float:
     """Seconds until the pool may be asked again; 0 where that is now."""
     row = conn.first(_GET, {"pool": pool})
@@ -83,6 +89,8 @@ def note_failure(
     if row is None:
         return False
     circuit, not_before, failures, permits = row
+    if retry_after_s is not None and math.isnan(retry_after_s):
+        retry_after_s = None
     limited = error_class == "rate_limited"
     if limited:
         permits = max(PERMITS_MIN, permits / 2)

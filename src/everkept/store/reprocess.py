@@ -115,7 +115,7 @@ def reprocess_chunk(conn: Connection, selection: Selection, before: int | None) 
                 else {}
             )
             for kind, step in ((SUMMARISE, "summary"), (EXTRACT, "facts")):
-                wishes = jobs_of(w, kinds=[kind], args={"fresh": asks.get(step, 0)})
+                wishes = jobs_of(w, kinds=[kind], args={"fresh": asks.get(step, 0), "by_hand": True})
                 schedule(conn, [wishes[part]])
                 scheduled += 1
     return Chunk(scheduled=scheduled, last=rows[-1].id, done=len(rows) < CHUNK)

@@ -10,34 +10,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import bindparam, insert, text
+from sqlalchemy import text
 
 from everkept.domain.ids import ProjectId, StreamId, SubjectId
 from everkept.domain.passage import SITTING_GAP_US, Analysed
 from everkept.domain.scope import Scope
-from everkept.store import tables as t
 from everkept.store.connection import Connection, Row
 from everkept.store.hidden import SHOWN_PASSAGE
 
 KINDS: Final = ("turn", "fact", "episode")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewPassage:
+class NewPassage(NamedTuple):
     """One thing to be found. `ref` is the fact or window; `stream` and `seq` name the turn that it is, or rests on."""
 
     project: ProjectId
     subject: SubjectId
+    kind: str
+    analysed: Analysed
     stream: StreamId | None = None
     seq: int | None = None
-    kind: str
     ref: int | None = None
     speaker: str | None = None
     occurred_at_us: int | None = None
-    analysed: Analysed
 
 
 class _Place(NamedTuple):
@@ -49,18 +46,9 @@ class _Place(NamedTuple):
     """Terms of speaker and text."""
 
 
-_INSERT_PASSAGE = insert(t.passages).values(
-    id=bindparam("id"),
-    project_id=bindparam("project_id"),
-    subject_id=bindparam("subject_id"),
-    stream_id=bindparam("stream_id"),
-    seq=bindparam("seq"),
-    kind=bindparam("kind"),
-    ref_id=bindparam("ref_id"),
-    speaker=bindparam("speaker"),
-    occurred_at=bindparam("occurred_at"),
-    sitting=bindparam("sitting"),
-    traits=bindparam("traits"),
+_INSERT_PASSAGE = text(
+    "insert into passages(id, project_id, subject_id, stream_id, seq, kind, ref_id, speaker, occurred_at, sitting,"
+    " traits) values(:id, :project, :subject, :stream, :seq, :kind, :ref, :speaker, :occurred_at, :sitting, :traits)"
 )
 _INSERT_TEXT = text(
     "insert into passage_text(rowid, scope, speaker, own, said, before)"
@@ -85,42 +73,22 @@ def index_passages(conn: Connection, passages: Sequence[NewPassage]) -> list[int
     places = _places_before(conn, passages)
     sittings = _sittings_of(conn, passages)
     rows, texts = [], []
+    scopes: dict[tuple[int, int, int | None, str], str] = {}
     for id_, p in enumerate(passages, first):
-        before, sitting = "", sittings.get((p.stream or 0, p.seq or 0))
-        if p.kind == "turn" and p.stream is not None and p.seq is not None:
-            place = places.get((p.stream, p.seq - 1))
-            at = p.occurred_at_us or 0
-            sitting = p.seq
-            if place is not None and abs(at - place.occurred_at_us) <= SITTING_GAP_US:
+        project, subject, kind, analysed, stream, seq, ref, speaker, at = p
+        before, sitting = "", sittings.get((stream or 0, seq or 0))
+        if kind == "turn" and stream is not None and seq is not None:
+            place = places.get((stream, seq - 1))
+            sitting = seq
+            if place is not None and abs((at or 0) - place.occurred_at_us) <= SITTING_GAP_US:
                 before, sitting = place.said, place.sitting
-            places[p.stream, p.seq] = _Place(sitting, at, f"{p.analysed.speaker} {p.analysed.own}")
-        rows.append(
-            {
-                "id": id_,
-                "project_id": p.project,
-                "subject_id": p.subject,
-                "stream_id": p.stream,
-                "seq": p.seq,
-                "kind": p.kind,
-                "ref_id": p.ref,
-                "speaker": p.speaker,
-                "occurred_at": p.occurred_at_us,
-                "sitting": sitting,
-                "traits": p.analysed.traits,
-            }
-        )
-        texts.append(
-            {
-                "id": id_,
-                "scope": _scope_terms(p),
-                "speaker": p.analysed.speaker,
-                "own": p.analysed.own,
-                "said": p.analysed.said,
-                "before": before,
-            }
-        )
-    conn.many(_INSERT_PASSAGE, rows)
-    conn.many(_INSERT_TEXT, texts)
+            places[stream, seq] = _Place(sitting, at or 0, f"{analysed.speaker} {analysed.own}")
+        of = project, subject, stream, kind
+        scope = scopes.get(of) or scopes.setdefault(of, _scope_terms(*of))
+        rows.append((id_, project, subject, stream, seq, kind, ref, speaker, at, sitting, analysed.traits))
+        texts.append((id_, scope, analysed.speaker, analysed.own, analysed.said, before))
+    conn.many_in_order(_INSERT_PASSAGE, rows)
+    conn.many_in_order(_INSERT_TEXT, texts)
     return list(range(first, first + len(passages)))
 
 
@@ -145,9 +113,9 @@ _SITTINGS = text(
 )
 
 
-def _scope_terms(p: NewPassage) -> str:
-    stream = "" if p.stream is None else f" t{p.stream}"
-    return f"p{p.project} s{p.subject}{stream} k{p.kind}"
+def _scope_terms(project: int, subject: int, stream: int | None, kind: str) -> str:
+    among = "" if stream is None else f" t{stream}"
+    return f"p{project} s{subject}{among} k{kind}"
 
 
 # ---- reading: what there is, and candidates
@@ -362,20 +330,25 @@ _PENDING = text(
     " and b2.seq = p.seq - 2"
     " and b2.sitting = p.sitting and b2.hidden = false"
     " left join events e2 on e2.stream_id = b2.stream_id and e2.seq = b2.seq"
-    " where p.project_id = :project and p.embedded is null and p.hidden = false"
+    " where p.project_id = :project and p.embedded is null and p.hidden = false and p.id > :after"
     f" and {SHOWN_PASSAGE} order by p.id limit :limit"
 )
 
 
-def pending_embeddings(conn: Connection, project: ProjectId, limit: int = 100) -> list[Pending]:
-    """The oldest passages of the project that have no vectors yet, with the texts to make them of."""
+def pending_embeddings(conn: Connection, project: ProjectId, limit: int = 100, after: int = 0) -> list[Pending]:
+    """The oldest passages of the project (past `after`) that lack vectors, with the texts to make them of."""
     found = []
     for id_, subject, kind, body, speaker, speaker_1, text_1, speaker_2, text_2 in conn.rows(
-        _PENDING, {"project": project, "limit": limit}
+        _PENDING, {"project": project, "limit": limit, "after": after}
     ):
         before = tuple([(s, b) for s, b in ((speaker_2, text_2), (speaker_1, text_1)) if b is not None])
         found.append(Pending(id_, subject, kind, body, speaker, before))
     return found
+
+
+def last_vector(conn: Connection, project: ProjectId, model: str) -> int:
+    """The newest passage that has a vector of this model; 0 where none has."""
+    return conn.scalar(_LAST_VECTOR, {"project": project, "model": model}) or 0
 
 
 _LAST_VECTOR = text("select max(passage_id) from vectors where project_id = :project and model = :model")
@@ -401,7 +374,7 @@ def write_vectors(conn: Connection, project: ProjectId, model: str, rows: Sequen
     kept = [r for r in rows if r.passage in here]
     if not kept:
         return
-    last = conn.scalar(_LAST_VECTOR, {"project": project, "model": model}) or 0
+    last = last_vector(conn, project, model)
     conn.many(
         _PUT_VECTORS,
         [{"passage": r.passage, "model": model, "project": project, "own": r.own, "around": r.around} for r in kept],
@@ -476,7 +449,10 @@ _NEIGHBOURS = text(
     " where p.project_id = :project and p.kind = 'turn' and p.id in (select value from json_each(:ids))"
     " and n.id not in (select value from json_each(:ids))"
 )
-_CLEAR_BEFORE = text("update passage_text set before = '' where rowid = :id and before <> ''")
+_WITH_BEFORE = text(
+    "select rowid, scope, speaker, own, said from passage_text"
+    " where rowid in (select value from json_each(:ids)) and before <> ''"
+)
 _DELETE_VECTORS = text("delete from vectors where passage_id in (select value from json_each(:ids))")
 _REOPEN = text("update passages set embedded = null where id in (select value from json_each(:ids))")
 _MINE = text("select id from passages where project_id = :project and id in (select value from json_each(:ids))")
@@ -498,6 +474,22 @@ def hide_passages(conn: Connection, project: ProjectId, passage_ids: Sequence[in
     conn.run(_RAISE_REVISION, {"project": project})
 
 
+def _clear_before(conn: Connection, passage_ids: Sequence[int]) -> None:
+    """Take the words of the turn before out of full-text rows.
+
+    Not with an update: FTS5 then keeps words of a long row for good when that row is deleted later, if `secure-delete`
+    is on (SQLite 3.53.4 and 3.54.1). Between a delete and an insert of the same row its buffer has to be written out,
+    which a savepoint makes it do.
+    """
+    rows = conn.rows(_WITH_BEFORE, {"ids": json.dumps(list(passage_ids))})
+    if not rows:
+        return
+    conn.run(_DELETE_TEXT, {"ids": json.dumps([row[0] for row in rows])})
+    conn.raw.execute("savepoint written_out")
+    conn.raw.execute("release written_out")
+    conn.many_in_order(_INSERT_TEXT, [(*row, "") for row in rows])
+
+
 def delete_passages(conn: Connection, project: ProjectId, passage_ids: Sequence[int]) -> int:
     """Destroy passages with their full-text rows and vectors, and their words in the rows of the turns after them.
 
@@ -508,7 +500,7 @@ def delete_passages(conn: Connection, project: ProjectId, passage_ids: Sequence[
         return 0
     params = {"project": project, "ids": json.dumps(ids)}
     neighbours = conn.rows(_NEIGHBOURS, params)
-    conn.many(_CLEAR_BEFORE, [{"id": id_} for id_, distance in neighbours if distance == 1])
+    _clear_before(conn, [id_ for id_, distance in neighbours if distance == 1])
     stale = {"ids": json.dumps([id_ for id_, _ in neighbours])}
     conn.run(_DELETE_VECTORS, stale)
     conn.run(_REOPEN, stale)

@@ -33,7 +33,7 @@ NOT_A_FAILURE = ("by_hand", "drained", "subject_moved", "rate_limited", "over_bu
 """Classes in a job's history that put work off as they should, and are no failure of anything."""
 STAGE_OF = {
     "summarise_episode": "summary", "extract_facts": "facts", "open_window": "window", "judge_conflicts": "conflicts",
-    "fold_summary": "fold", "embed_passages": "embedding",
+    "fold_summary": "fold", "embed_passages": "embedding", "embed_words": "embedding",
 }  # fmt: skip
 NO_WORKER = "due, and not begun: no worker is running"
 NOT_BEGUN = "due, and not begun: its provider, its lane or another job with its serial key is in the way"
@@ -236,15 +236,20 @@ with worst as materialized (
     min(case when state in ('dead', 'discarded') then 0 when state = 'leased' then 2
              when error is not null then 1 else 3 end) as stage
   from jobs where state <> 'done' and kind in ('summarise_episode', 'extract_facts') and {_IN} group by 1, 2),
+resting as materialized (
+  select w.id from erasures x join windows w on w.stream_id = x.stream_id and x.seq between w.start_seq and w.end_seq
+  where x.done_at is null and x.kind = 'event' and (:project is null or +w.project_id = :project)),
 open as (
   select id, summary_at, facts_at from windows where summary_at is null and skipped_because is null and id > 0 and {_IN}
   union all select id, summary_at, facts_at from windows
   where facts_at is null and skipped_because is null and id > 0 and summary_at is not null and {_IN}
   union all select id, summary_at, facts_at from windows
-  where id in (select window_id from worst) and summary_at is not null and facts_at is not null
-    and skipped_because is null)
-select case when o.summary_at is not null and coalesce(s.stage, 0) = 0 then 4 else coalesce(s.stage, 3) end,
-  case when o.facts_at is not null and coalesce(f.stage, 0) = 0 then 4 else coalesce(f.stage, 3) end, count(*)
+  where id in (select window_id from worst union select id from resting) and summary_at is not null
+    and facts_at is not null and skipped_because is null)
+select case when o.id in (select id from resting) then 3
+            when o.summary_at is not null and coalesce(s.stage, 0) = 0 then 4 else coalesce(s.stage, 3) end,
+  case when o.id in (select id from resting) then 3
+       when o.facts_at is not null and coalesce(f.stage, 0) = 0 then 4 else coalesce(f.stage, 3) end, count(*)
 from open o left join worst s on s.window_id = o.id and s.kind = 'summarise_episode'
   left join worst f on f.window_id = o.id and f.kind = 'extract_facts' group by 1, 2""")
 _STAGES = ("dead", "failed", "processing", "pending", "completed")

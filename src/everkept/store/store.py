@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from everkept.errors import StoreUnavailable
+import structlog
+
+from everkept.errors import EverkeptError, StoreFull, StoreUnavailable
 from everkept.ports.clock import Clock, SystemClock
 from everkept.ports.faults import Faults, NoFaults
 from everkept.store.connection import Connection
 from everkept.store.dialect import sqlite_dialect
-from everkept.store.migrate import upgrade
-from everkept.store.sqlite import choose_driver, open_file, refuse_network, translate
+from everkept.store.migrate import SCHEMA, read_schema, upgrade
+from everkept.store.sqlite import choose_driver, open_file, open_frozen, refuse_network, translate
 from everkept.store.writer import Writer
 
 P = ParamSpec("P")
 R = TypeVar("R")
 READERS = 4
+ROOM_BYTES = 4 << 20
+"""With less than this left on the disk a batch of long messages may not fit, so the disk is called full."""
+log = structlog.get_logger("everkept.store")
 
 
 class Store:
@@ -53,8 +59,23 @@ class Store:
     # ---- life
 
     def open(self) -> None:
-        """Make or upgrade the schema, then start the writer. Raises StoreNotSupported, StoreUnavailable, StoreFull."""
+        """Make or upgrade the schema, then start the writer.
+
+        A store that can be read and not written (a full disk, a read-only place) is opened: reads answer, and each
+        write raises StoreFull until one can be made. Raises StoreNotSupported, StoreUnavailable, StoreFull.
+        """
         refuse_network(self.path)
+        try:
+            self._upgrade()
+        except EverkeptError as error:
+            if not isinstance(error, StoreUnavailable) or not self._can_be_read():
+                raise
+            self.writer.failing = error.message
+            log.warning("the store cannot be written; it is only read until it can", error=error.message)
+        if self._threads:
+            self.writer.start()
+
+    def _upgrade(self) -> None:
         try:
             connection = self._write_connection()
             try:
@@ -62,9 +83,27 @@ class Store:
             finally:
                 connection.raw.close()
         except Exception as error:
-            raise translate(error) from error
-        if self._threads:
-            self.writer.start()
+            ours = translate(error)
+            if isinstance(ours, StoreUnavailable):
+                raise type(ours)(f"{self.path}: {ours.message}", path=str(self.path)) from error
+            raise ours from error
+
+    def _can_be_read(self) -> bool:
+        """Whether there is a store of this program's schema."""
+        try:
+            return self.path.stat().st_size > 0 and self.read_now(lambda c: read_schema(c.raw, self.path)) == SCHEMA
+        except (OSError, EverkeptError):
+            return False
+
+    def failing(self) -> str | None:
+        """Why what is accepted next may not be written; None while there is no reason to think so."""
+        try:
+            left = shutil.disk_usage(self.path.parent).free
+        except OSError as error:
+            return str(translate(error))
+        if left < ROOM_BYTES:
+            return self.writer.failing or f"the disk is full: {left >> 10:,} KB are left; free space on it"
+        return self.writer.failing
 
     def close(self) -> None:
         if self._closed:
@@ -139,16 +178,31 @@ class Store:
             try:
                 return function(connection, *args, **kw)
             finally:
-                if connection.raw.in_transaction:
-                    connection.raw.execute("rollback")
+                self._leave(connection)
         except Exception as error:
             raise translate(error) from error
 
     def _reader(self) -> Connection:
         connection: Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = Connection(self._open_raw(self.path, True), self._dialect, self.clock)
-            self._local.connection = connection
-            with self._readers_lock:
-                self._readers.append(connection)
+            connection = self._open_reader()
         return connection
+
+    def _open_reader(self) -> Connection:
+        """This thread's own from now on; where it can only be had frozen, for one read."""
+        try:
+            connection = Connection(self._open_raw(self.path, True), self._dialect, self.clock)
+        except Exception as error:
+            if not isinstance(translate(error), StoreFull):
+                raise
+            return Connection(open_frozen(self.driver, self.path), self._dialect, self.clock)
+        self._local.connection = connection
+        with self._readers_lock:
+            self._readers.append(connection)
+        return connection
+
+    def _leave(self, connection: Connection) -> None:
+        if connection is not getattr(self._local, "connection", None):
+            connection.raw.close()
+        elif connection.raw.in_transaction:
+            connection.raw.execute("rollback")

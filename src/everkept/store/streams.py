@@ -20,8 +20,9 @@ from everkept.domain.jobs import Schedule
 from everkept.domain.passage import Analysed
 from everkept.errors import EverkeptError, KeyConflict, NotFound, SubjectConflict
 from everkept.store.changes import NewChange, record_changes
-from everkept.store.connection import Connection
+from everkept.store.connection import Connection, Row
 from everkept.store.effective import effective
+from everkept.store.hidden import SHOWN_PASSAGE
 from everkept.store.jobs import ensure_lane, schedule
 from everkept.store.projects import ensure_subject
 from everkept.store.search import NewPassage, index_passages, reopen_embeddings
@@ -29,6 +30,7 @@ from everkept.store.writer import set_wise
 
 TIMER = "open_window"
 EMBED = "embed_passages"
+EMBED_WORDS = "embed_words"
 EMBED_DELAY_US = 1_000_000
 EVIDENCE_NEVER, EVIDENCE, EVIDENCE_WHILE_OFF = 0, 1, 2
 
@@ -258,7 +260,10 @@ update streams set last_seq = :last_seq, last_recorded_at = :now, pending_tokens
 
 
 class _Known:
-    """Keys already accepted, in the store and in this group."""
+    """Keys already accepted, in the store and in this group: their first receipt, and the payload that it was for.
+
+    An erased one has no payload: it stays out, whatever is said under its key.
+    """
 
     def __init__(self, conn: Connection, items: Sequence[Append]) -> None:
         self.seen: dict[tuple[int, str], tuple[Appended, str | None]] = {}
@@ -273,19 +278,18 @@ class _Known:
             ):
                 self.seen[project, key] = (Appended(stream, seq, at, True), None if erased else payload)
 
-    def replay(self, item: Append, index: int) -> Appended | None:
-        """The first receipt of this key. Raises KeyConflict where the payload differs; an erased one stays out."""
-        message = item.messages[index]
-        found = self.seen.get((item.project, message.key_hash or ""))
-        if found is None:
-            return None
-        first, payload = found
-        if payload is not None and payload != message.payload_hash:
-            raise KeyConflict(
-                f"messages[{index}].key was used before with another payload; use a new key for a new message",
-                field=f"messages[{index}].key", stream=first.stream, seq=first.seq,
-            )  # fmt: skip
-        return first
+    def check(self, item: Append) -> None:
+        """Raises KeyConflict where a key of the batch was accepted before with another payload."""
+        for index, message in enumerate(item.messages):
+            found = self.seen.get((item.project, message.key_hash or ""))
+            if found is None:
+                continue
+            first, payload = found
+            if payload is not None and payload != message.payload_hash:
+                raise KeyConflict(
+                    f"messages[{index}].key was used before with another payload; use a new key for a new message",
+                    field=f"messages[{index}].key", stream=first.stream, seq=first.seq,
+                )  # fmt: skip
 
 
 @set_wise
@@ -295,36 +299,20 @@ def append_events(conn: Connection, items: list[Append]) -> list[list[Appended] 
     streams = _find_streams(conn, items)
     known = _Known(conn, items)
     answers: list[list[Appended] | EverkeptError] = []
-    events: list[dict[str, Any]] = []
+    events: list[Row] = []
     passages: list[NewPassage] = []
     touched: dict[int, tuple[StreamRow, Settings]] = {}
     changes: dict[int, list[NewChange]] = {}
     for item in items:
         try:
-            replays = [known.replay(item, i) for i in range(len(item.messages))]
+            known.check(item)
             stream = _stream_for(conn, item, streams)  # last: a batch that is refused makes no thread
         except EverkeptError as error:
             answers.append(error)
             continue
-        answer = []
         settings = effective(item.base, stream.project_settings, stream.settings)
         first = stream.last_seq + 1
-        for message, replay in zip(item.messages, replays, strict=True):
-            again = replay or _in_group(known, item, message)
-            if again is not None:
-                answer.append(again)
-                continue
-            stream.last_seq += 1
-            stream.pending_tokens += message.tokens
-            accepted = Appended(stream.id, stream.last_seq, now, False)
-            if message.key_hash:
-                known.seen[item.project, message.key_hash] = (
-                    Appended(stream.id, stream.last_seq, now, True),
-                    message.payload_hash,
-                )
-            events.append(_event_row(stream, message, now, settings))
-            passages.append(_passage(stream, message))
-            answer.append(accepted)
+        answers.append([_accept(known, stream, message, now, settings, events, passages) for message in item.messages])
         if stream.last_seq >= first:
             stream.last_recorded_at, stream.pulled_due_at = now, None
             touched[stream.id] = (stream, item.base)
@@ -332,7 +320,6 @@ def append_events(conn: Connection, items: list[Append]) -> list[list[Appended] 
                 kind="messages.appended", ref=stream.name, subject=stream.subject, stream=stream.id,
                 data={"first_seq": first, "last_seq": stream.last_seq},
             ))  # fmt: skip
-        answers.append(answer)
     _write(conn, events, passages, [s for s, _ in touched.values()], now)
     wishes = [w for stream, base in touched.values() if (w := timer_wish(stream, base, now)) is not None]
     schedule(conn, [*wishes, *(_embed_wish(conn, project, now) for project in changes)])
@@ -341,10 +328,26 @@ def append_events(conn: Connection, items: list[Append]) -> list[list[Appended] 
     return answers
 
 
-def _in_group(known: _Known, item: Append, message: NewMessage) -> Appended | None:
-    """A key that stands twice in the same batch (with the same payload) is accepted once."""
-    found = known.seen.get((item.project, message.key_hash or ""))
-    return None if found is None else found[0]
+def _accept(
+    known: _Known,
+    stream: StreamRow,
+    message: NewMessage,
+    now: int,
+    settings: Settings,
+    events: list[Row],
+    passages: list[NewPassage],
+) -> Appended:
+    """The next event of its stream; the first receipt where its key is known, also from earlier in the same batch."""
+    key = message.key_hash
+    if key is not None and (found := known.seen.get((stream.project, key))) is not None:
+        return found[0]
+    stream.last_seq += 1
+    stream.pending_tokens += message.tokens
+    if key is not None:
+        known.seen[stream.project, key] = Appended(stream.id, stream.last_seq, now, True), message.payload_hash
+    events.append(_event_row(stream, message, now, settings))
+    passages.append(_passage(stream, message))
+    return Appended(stream.id, stream.last_seq, now, False)
 
 
 def _find_streams(conn: Connection, items: Sequence[Append]) -> dict[tuple[int, str], StreamRow]:
@@ -371,44 +374,33 @@ def _stream_for(conn: Connection, item: Append, streams: dict[tuple[int, str], S
     return stream
 
 
-def _event_row(stream: StreamRow, message: NewMessage, now: int, settings: Settings) -> dict[str, Any]:
+def _event_row(stream: StreamRow, message: NewMessage, now: int, settings: Settings) -> Row:
+    """In the order of `_ADD_EVENT`."""
     evidence = EVIDENCE_NEVER if not message.evidence else EVIDENCE if settings.memory.enabled else EVIDENCE_WHILE_OFF
-    return {
-        "stream": stream.id,
-        "seq": stream.last_seq,
-        "project": stream.project,
-        "role": message.role,
-        "name": message.name,
-        "content": message.content,
-        "occurred_at": message.occurred_at_us,
-        "zone_min": message.zone_min,
-        "now": now,
-        "key_hash": message.key_hash,
-        "payload_hash": message.payload_hash,
-        "evidence": evidence,
-        "metadata": message.metadata,
-        "tokens": message.tokens,
-        "model": message.model,
-    }
+    return (
+        stream.id, stream.last_seq, stream.project, message.role, message.name, message.content, message.occurred_at_us,
+        message.zone_min, now, message.key_hash, message.payload_hash, evidence, message.metadata, message.tokens,
+        message.model,
+    )  # fmt: skip
 
 
 def _passage(stream: StreamRow, message: NewMessage) -> NewPassage:
     return NewPassage(
         project=ProjectId(stream.project),
         subject=SubjectId(stream.subject),
+        kind="turn",
+        analysed=message.analysed,
         stream=StreamId(stream.id),
         seq=stream.last_seq,
-        kind="turn",
         speaker=message.name or message.role,
         occurred_at_us=message.occurred_at_us,
-        analysed=message.analysed,
     )
 
 
 def _write(
-    conn: Connection, events: list[dict[str, Any]], passages: list[NewPassage], streams: Iterable[StreamRow], now: int
+    conn: Connection, events: list[Row], passages: list[NewPassage], streams: Iterable[StreamRow], now: int
 ) -> None:
-    conn.many(_ADD_EVENT, events)
+    conn.many_in_order(_ADD_EVENT, events)
     index_passages(conn, passages)
     conn.many(_MOVE, [{"id": s.id, "last_seq": s.last_seq, "now": now, "tokens": s.pending_tokens} for s in streams])
 
@@ -546,10 +538,11 @@ def events_at(conn: Connection, project: int, places: Sequence[tuple[int, int]])
     return [_event(r) for r in conn.rows(_EVENTS_AT, {"project": project, "places": json.dumps(places)})]
 
 
-_UNEMBEDDED = text("""
+_UNEMBEDDED = text(f"""
 select distinct p.project_id from passages p where p.embedded is null and p.hidden = false and p.project_id > :after
   and not exists (select 1 from jobs j where j.kind = 'embed_passages' and j.key = cast(p.project_id as text)
     and j.state <> 'done')
+  and {SHOWN_PASSAGE}
 order by p.project_id limit :limit""")
 
 
@@ -558,6 +551,30 @@ def sweep_unembedded(conn: Connection, after: int, limit: int) -> tuple[int, int
     rows = [r[0] for r in conn.rows(_UNEMBEDDED, {"after": after, "limit": limit})]
     for project in rows:
         wake_embedder(conn, project)
+    return len(rows), rows[-1] if len(rows) == limit else 0
+
+
+# Of projects whose vectors wait for a provider, those with a passage past the newest that has a vector of `:model`.
+_WORDS_WAIT = text("""
+select j.project_id from jobs j where j.kind = 'embed_passages' and j.state in ('waiting', 'ready')
+  and j.project_id > :after and exists (select 1 from providers where circuit <> 'closed')
+  and exists (select 1 from passages p where p.project_id = j.project_id and p.embedded is null and p.hidden = false
+    and p.id > coalesce((
+      select max(v.passage_id) from vectors v where v.project_id = j.project_id and v.model = :model), 0))
+order by j.project_id limit :limit""")
+
+
+def embed_words_meanwhile(conn: Connection, model: str, after: int, limit: int) -> tuple[int, int]:
+    """Where vectors wait for a provider, make those that need none; (projects, where to go on, 0 = the end)."""
+    rows = [r[0] for r in conn.rows(_WORDS_WAIT, {"model": model, "after": after, "limit": limit})]
+    now = conn.now()
+    schedule(conn, [
+        Schedule(
+            kind=EMBED_WORDS, key=str(project), project=project, lane=ensure_lane(conn, project, 0), due_at_us=now,
+            serial_key=f"words:{project}", rearm_dead=True,
+        )
+        for project in rows
+    ])  # fmt: skip
     return len(rows), rows[-1] if len(rows) == limit else 0
 
 

@@ -12,6 +12,7 @@ from sqlalchemy import text
 from everkept.config import Settings
 from everkept.domain.ids import row_id
 from everkept.domain.jobs import Discard, Done, Outcome, Schedule, Snooze
+from everkept.domain.transcript import estimate_tokens
 from everkept.domain.windows import Nothing, Open, Pending, Wait, WindowRules, cut, decide, slices_of
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
@@ -63,11 +64,19 @@ def pending_of(conn: Connection, stream: StreamRow) -> Pending:
     )  # fmt: skip
 
 
+_ERASED = text("""
+select 1 from streams s join subjects u on u.id = s.subject_id join projects p on p.id = s.project_id
+where s.id = :stream and (s.erased_at is not null or u.erased_at is not null or p.erased_at is not null)""")
+
+
 def open_windows(conn: Connection, stream_id: int, base: Settings) -> Outcome:
     """Open what is due, from the stream and the settings as they are now; the finishing transaction of the timer's job.
 
-    Two ends, or an end beside a timer, find the events covered the second time and open nothing.
+    Two ends, or an end beside a timer, find the events covered the second time and open nothing. Nothing is opened over
+    what is being erased, whose timers may fire until they are destroyed too.
     """
+    if conn.first(_ERASED, {"stream": stream_id}):
+        return Done()
     stream = get_stream(conn, stream_id)
     settings = effective(base, stream.project_settings, stream.settings)
     rules = rules_of(settings)
@@ -115,6 +124,15 @@ def _what_next(conn: Connection, stream_id: int, rules: WindowRules) -> Outcome:
             return Done()
 
 
+_CONTENT = text("select content from events where stream_id = :stream and seq = :seq")
+
+
+def _slices_of_event(conn: Connection, stream: int, seq: int, tokens_max: int) -> int:
+    """By its text: the tokens that a client declares decide when a window is full, and never how much work there is."""
+    content = conn.scalar(_CONTENT, {"stream": stream, "seq": seq})
+    return slices_of(estimate_tokens(content or ""), tokens_max)
+
+
 def _open_one(
     conn: Connection,
     stream: StreamRow,
@@ -125,7 +143,7 @@ def _open_one(
     order: Open,
 ) -> WindowRow:
     tokens = sum(e[1] for e in events)
-    count = slices_of(tokens, settings.window.tokens_max) if start == end else 1
+    count = _slices_of_event(conn, stream.id, start, settings.window.tokens_max) if start == end else 1
     skipped = order.skipped_because
     if skipped is None and not any(e[2] == EVIDENCE for e in events):
         off = any(e[2] == 2 for e in events)
@@ -298,17 +316,37 @@ def stages_of(conn: Connection, windows: Sequence[WindowRow]) -> dict[int, dict[
     for row in _with_keys(conn, keys):
         by_window.setdefault((owners[row[0]], row[1]), []).append(row[2:])
     held = conn.first(_HELD)
+    resting = conn.rows(_EVENTS_BEING_ERASED)
     found = {}
     for w in windows:
+        if w.skipped_because is None and any(
+            stream == w.stream and w.start_seq <= seq <= w.end_seq for stream, seq in resting
+        ):
+            found[w.id] = dict.fromkeys(("summary", "facts"), StageRow(state="pending", reason=RESTS))
+            continue
         summary = _stage(w.skipped_because, w.summary_at, by_window.get((w.id, SUMMARISE), []))
         facts = _stage(w.skipped_because, w.facts_at, by_window.get((w.id, EXTRACT), []))
         found[w.id] = {"summary": _held(summary, held), "facts": _held(facts, held)}
     return found
 
 
+RESTS = "a message of its episode is being erased; it is derived again from what remains"
+_EVENTS_BEING_ERASED = text("select stream_id, seq from erasures where done_at is null and kind = 'event'")
+_RESTS = text("""
+select 1 from erasures where done_at is null and kind = 'event' and project_id = :project and stream_id = :stream
+  and seq between :start and :end limit 1""")
 _HELD = text("""
 select reason, not_before from providers where circuit <> 'closed' and not_before is not null
 order by not_before limit 1""")
+
+
+def rests(conn: Connection, window: WindowRow) -> bool:
+    """Whether a message of it is being erased. Nothing is made of it then: that erase takes the replies of its episode,
+    and a reply that was paid for meanwhile would go with them (G8). Its end schedules the window's jobs.
+    """
+    return conn.first(_RESTS, {
+        "project": window.project, "stream": window.stream, "start": window.start_seq, "end": window.end_seq,
+    }) is not None  # fmt: skip
 
 
 def _held(stage: StageRow, held: tuple[Any, ...] | None) -> StageRow:
@@ -347,6 +385,14 @@ def _stage(skipped: str | None, completed_at: int | None, jobs: Sequence[tuple[A
     if worst is None or worst.state == "completed":  # done jobs without their effect: a slice's job was never scheduled
         return StageRow(state="pending", reason="its job is missing; the next sweep schedules it")
     return worst
+
+
+_SKIP = text("update windows set skipped_because = :because where id = :id and skipped_because is null")
+
+
+def skip_window(conn: Connection, window: int) -> None:
+    """Make nothing more of a window: memory was switched off while its work waited. What was made of it stays."""
+    conn.run(_SKIP, {"id": window, "because": "memory.enabled is false"})
 
 
 # ---- the summary's effect
@@ -399,8 +445,10 @@ def note_summarised(conn: Connection, window: WindowRow) -> None:
 
 
 _FOLDED = text("""
-select end_seq, summary, skipped_because from windows where stream_id = :stream and end_seq > :through
-order by end_seq limit 50""")
+select end_seq, summary, skipped_because, exists (
+    select 1 from erasures x where x.done_at is null and x.kind = 'event' and x.project_id = w.project_id
+    and x.stream_id = w.stream_id and x.seq between w.start_seq and w.end_seq)
+from windows w where stream_id = :stream and end_seq > :through order by end_seq limit 50""")
 _FOLD = text(
     "update streams set summary = :summary, summary_through = :through where id = :id and summary_through = :was"
 )
@@ -408,11 +456,14 @@ _FOLD_STATE = text("select summary, summary_through from streams where id = :id"
 
 
 def fold_input(conn: Connection, stream: int) -> tuple[str | None, int, list[tuple[int, str]]]:
-    """(rolling summary, through which seq, the summaries that follow without a gap as (end_seq, text))."""
+    """(rolling summary, through which seq, the summaries that follow without a gap as (end_seq, text)).
+
+    A window that rests is a gap: its erase takes the folds over it, too.
+    """
     summary, through = conn.first(_FOLD_STATE, {"id": stream}) or (None, 0)
     following = []
-    for end, window_summary, skipped in conn.rows(_FOLDED, {"stream": stream, "through": through}):
-        if window_summary is None and skipped is None:
+    for end, window_summary, skipped, resting in conn.rows(_FOLDED, {"stream": stream, "through": through}):
+        if resting or (window_summary is None and skipped is None):
             break
         following.append((end, window_summary or ""))
     return summary, through, following

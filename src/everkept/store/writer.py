@@ -10,9 +10,9 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -29,8 +29,12 @@ log = structlog.get_logger("everkept.store")
 GROUP_ROWS = 500
 """A group takes no more calls once they weigh this many rows: everybody else waits for its COMMIT."""
 YIELD_S = 0.002
-"""How long the lock is left alone after a group when another process writes too (its heartbeat starves without)."""
-CHECKPOINT_ROWS = 4_000
+"""How long the lock is left alone after a group while another process writes too (its heartbeat starves without)."""
+OTHERS_FOR_S = 30.0
+"""For how long another process counts as writing after a commit of its was seen: longer than between two heartbeats."""
+LOCK_POLL_S = 0.001
+"""Between two tries for the write lock. SQLite's own waiting sleeps up to 100 ms and misses a busy writer's pauses."""
+CHECKPOINT_ROWS = 8_000
 CHECKPOINT_GROUPS = 64
 """Rows or commits between two checkpoints, whichever comes first: some 6 MB of WAL, as a small commit writes 90 KB.
 
@@ -119,7 +123,7 @@ class Writer:
         self._waiting = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
-        self._shared = False
+        self._others_until = 0.0
         self._checkpointed = 0
         self._groups = 0
         self.failing: str | None = None
@@ -178,7 +182,7 @@ class Writer:
         while self.step():
             pass
         if self._connection is not None:
-            self._checkpoint(everything=True)
+            self._make_room()
             self._connection.raw.close()
             self._connection = None
 
@@ -190,7 +194,7 @@ class Writer:
                 if self._closed and not (self._calls or self._urgent):
                     return
             self.step()
-            if self._shared:
+            if time.monotonic() < self._others_until:
                 time.sleep(YIELD_S)
 
     def step(self) -> int:
@@ -227,25 +231,35 @@ class Writer:
         try:
             what()
         except Exception as error:  # noqa: BLE001  (the writer must outlive anything)
-            log.error("something failed after a commit", what=getattr(what, "__name__", repr(what)), error=repr(error))
+            name = getattr(what, "__name__", repr(what))
+            log.error("something failed beside a transaction", what=name, error=repr(error))
 
     def _fail(self, calls: Sequence[Call], error: Exception) -> None:
         ours = translate(error)
         for call in calls:
             call.outcome, call.failed = ours, True
         if isinstance(ours, StoreUnavailable):
+            if self.failing is None:  # said once: the log may lie on the disk that is full
+                log.warning("the store cannot be written", error=str(ours))
             self.failing = str(ours)
         if self._connection is not None and self._connection.raw.in_transaction:
             self._guard(partial(self._connection.raw.execute, "rollback"))
-        if isinstance(ours, StoreFull):  # the WAL itself may be what fills the disk
-            self._guard(partial(self._checkpoint, everything=True))
+        if isinstance(ours, StoreFull):
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Move all of the WAL into the file: it may be what fills the disk. Where that cannot be, it stays durable."""
+        try:
+            self._checkpoint(everything=True)
+        except Exception as error:  # noqa: BLE001  (as above; and the callers are told already)
+            log.debug("the WAL could not be moved into the file", error=repr(error))
 
     def _group(self, connection: Connection, calls: Sequence[Call]) -> list[Callable[[], None]]:
         """One transaction over all calls; each call's failure is its own, unless the transaction itself is gone."""
         raw = connection.raw
         connection.take_effects()
         self._faults.reach("writer.before_begin")
-        raw.execute("begin immediate")
+        _begin(raw)
         self._notice_others(raw)
         batches = [list(g) for _, g in groupby(calls, key=_batch_key)]
         for batch in batches:
@@ -254,7 +268,7 @@ class Writer:
         self._faults.reach("writer.before_commit")
         raw.execute("commit")
         self._groups += 1
-        self.failing = None
+        self.failing = next((str(c.outcome) for c in calls if c.failed and isinstance(c.outcome, StoreFull)), None)
         self._faults.reach("writer.after_commit")
         return connection.take_effects()
 
@@ -286,7 +300,7 @@ class Writer:
             connection.take_effects()
             call.outcome, call.failed = None, False
             try:
-                raw.execute("begin immediate")
+                _begin(raw)
                 self._perform(connection, [call])
                 raw.execute("commit")
             except Exception as error:  # noqa: BLE001  (it belongs to the caller, who gets it)
@@ -312,7 +326,8 @@ class Writer:
 
     def _notice_others(self, raw: Any) -> None:
         version = raw.execute("pragma data_version").fetchone()[0]
-        self._shared = self._data_version is not None and version != self._data_version
+        if self._data_version is not None and version != self._data_version:
+            self._others_until = time.monotonic() + OTHERS_FOR_S
         self._data_version = version
 
     def _checkpoint(self, *, everything: bool = False) -> None:
@@ -325,12 +340,34 @@ class Writer:
             return
         self._checkpointed, self._groups = raw.total_changes, 0
         mode = "truncate" if everything or self._wal_bytes() > WAL_BYTES_MAX else "passive"
-        patience_ms = raw.execute("pragma busy_timeout").fetchone()[0]
-        raw.execute("pragma busy_timeout = 0")  # a reader's snapshot must not hold every writer up; it is tried again
-        try:
+        with _without_waiting(raw):  # a reader's snapshot must not hold every writer up; it is tried again
             raw.execute(f"pragma wal_checkpoint({mode})").fetchall()
-        finally:
-            raw.execute(f"pragma busy_timeout = {patience_ms}")
+
+
+def _begin(raw: Any) -> None:
+    """Take the write lock. Raises the driver's error where another process held it for all of `busy_timeout`."""
+    with _without_waiting(raw) as patience_s:
+        deadline = time.monotonic() + patience_s
+        while True:
+            try:
+                raw.execute("begin immediate")
+            except Exception as error:
+                if "database is locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(LOCK_POLL_S)
+            else:
+                return
+
+
+@contextmanager
+def _without_waiting(raw: Any) -> Iterator[float]:
+    """How long the connection waits otherwise, in seconds."""
+    patience_ms = raw.execute("pragma busy_timeout").fetchone()[0]
+    raw.execute("pragma busy_timeout = 0")
+    try:
+        yield patience_ms / 1e3
+    finally:
+        raw.execute(f"pragma busy_timeout = {patience_ms}")
 
 
 def _batch_key(call: Call) -> Any:

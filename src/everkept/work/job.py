@@ -89,6 +89,8 @@ class JobContext:
         self._started_s = started_s
         self.answered = False
         """Whether the provider answered a question of this run."""
+        self.at_fault = False
+        """Whether the provider answers others, and fails at this run's question alone."""
 
     def heard(self) -> None:
         """The provider answered: with this run's booking its circuit closes. A run on kept replies tells nothing."""

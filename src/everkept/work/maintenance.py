@@ -11,6 +11,7 @@ from everkept.ports.clock import Clock
 from everkept.store.connection import Connection
 from everkept.store.periodic import end_periodic, register_periodic, take_periodic
 from everkept.store.store import Store
+from everkept.store.wall_clock import SLACK_US, follow_clock
 from everkept.work.job import error_text
 
 log = structlog.get_logger("everkept.work")
@@ -39,9 +40,12 @@ class Maintenance:
         self._clock = clock
         self._registered = False
         self._next_s: dict[str, float] = {}
+        self._difference_us: int | None = None
+        """By how much the wall clock was ahead of the one that never steps, at the last look."""
 
     async def step(self) -> int:
         """Run what is due; the number of rows repaired."""
+        await self._follow_clock()
         if not self._registered:
             await self._store.write(register_periodic, {t.name: t.every_s for t in self._tasks})
             self._registered = True
@@ -54,6 +58,16 @@ class Maintenance:
             if cursor is not None:
                 repaired += await self._run(task, cursor)
         return repaired
+
+    async def _follow_clock(self) -> None:
+        """Where the wall clock was set back (or may have been, before this process began), what waits follows it."""
+        difference_us = self._clock.now_us() - int(self._clock.monotonic_s() * 1e6)
+        known = self._difference_us
+        if known is None or known - difference_us > SLACK_US:
+            back_s = await self._store.write(follow_clock)
+            if back_s:
+                log.warning("the clock was set back; what waits was moved along", seconds=round(back_s))
+        self._difference_us = difference_us
 
     async def _run(self, task: PeriodicTask, cursor: int) -> int:
         """From where the last run stopped to the end; a failure keeps the place for the next run."""

@@ -10,7 +10,17 @@ import structlog
 
 from everkept.config import Settings
 from everkept.domain.jobs import Backoff, Lease, Outcome, Retry, Uses, after_failure
-from everkept.errors import EverkeptError, LeaseLost, ModelError, Permanent, Refused, Transient
+from everkept.errors import (
+    EverkeptError,
+    LeaseLost,
+    ModelError,
+    OverBudget,
+    Permanent,
+    Refused,
+    StoreUnavailable,
+    SubjectMoved,
+    Transient,
+)
 from everkept.ports.clock import Clock
 from everkept.ports.faults import Faults
 from everkept.store.connection import Connection
@@ -27,7 +37,15 @@ from everkept.store.jobs import (
     renew_leases,
     running_by_use,
 )
-from everkept.store.providers import forget_other_pools, is_open, note_answer, note_failure, opens_in_s, permits_left
+from everkept.store.providers import (
+    failures_in_a_row,
+    forget_other_pools,
+    is_open,
+    note_answer,
+    note_failure,
+    opens_in_s,
+    permits_left,
+)
 from everkept.store.store import Store
 from everkept.work.job import Finished, JobContext, JobKind, Trust, error_text
 from everkept.work.maintenance import Maintenance
@@ -36,6 +54,8 @@ log = structlog.get_logger("everkept.work")
 PROMOTE_MAX = 200
 ESTIMATE_WEIGHT = 0.2
 UNKNOWN_KIND_US = 300_000_000
+ORDINARY_EVERY = 6
+"""With every so manyth failure of a provider in a row, about once an hour, it is asked an ordinary question."""
 WEATHER = frozenset({"transient", "rate_limited", "provider_down"})
 """Classes of failure that tell of the provider; others are answers."""
 
@@ -72,6 +92,8 @@ class Runner:
         self._running: dict[int, tuple[Lease, asyncio.Task[None], Trust]] = {}
         self._estimates = {name: kind.policy.estimate_s for name, kind in kinds.items()}
         self._next_due_us: int | None = None
+        self._unbooked: list[tuple[Any, ...]] = []
+        """Failures of jobs that could not be written down when they happened: what `_fail` takes."""
         self._alone = False
         self._stopping = False
         self._drain_s = 0.0
@@ -88,6 +110,7 @@ class Runner:
             self._alone = False
         free = 0 if self._alone else min(self.slots - len(self._running), self._settings.work.claim_max)
         self._loop = asyncio.get_running_loop()
+        await self._book_late()
         trusted_from = self._clock.monotonic_s()
         claimed, self._next_due_us = await self.store.write(self._poll, free)
         for lease in claimed.leases:
@@ -118,12 +141,15 @@ class Runner:
         return claim(conn, request), next_due
 
     def _start(self, lease: Lease, trust: Trust) -> None:
+        if lease.job in self._running:  # taken from that run by a hand or an erase, and given to this worker anew
+            self._running[lease.job][1].cancel()
         task = asyncio.get_running_loop().create_task(self._work(lease, trust), name=f"{lease.kind} {lease.key}")
         self._running[lease.job] = (lease, task, trust)
-        task.add_done_callback(lambda _: self._ended(lease.job))
+        task.add_done_callback(lambda _: self._ended(lease))
 
-    def _ended(self, job: int) -> None:
-        self._running.pop(job, None)
+    def _ended(self, lease: Lease) -> None:
+        if lease.job in self._running and self._running[lease.job][0] is lease:
+            del self._running[lease.job]
         if self._wake is not None:
             self._wake.set()
 
@@ -170,8 +196,11 @@ class Runner:
             async with asyncio.timeout(trust.left_s(self._clock.monotonic_s())) as trust.limit:
                 return await kind.run(kind.read_args(lease.args), context)
         except TimeoutError as error:
-            limit_s = min(trust.ends_s, trust.until_s) - started
-            raise Transient(f"the job did not end within {limit_s:.0f} s") from error
+            if trust.until_s < trust.ends_s:  # no word about the provider, so it must not count as its failure
+                raise Transient(
+                    "its lease was not renewed: the worker or the store stood still", answered=True
+                ) from error
+            raise Transient(f"the job did not end within {kind.policy.timeout_s:.0f} s") from error
         finally:
             trust.limit = None
 
@@ -188,11 +217,47 @@ class Runner:
             "job failed", job=lease.job, kind=lease.kind, key=lease.key, error_class=error_class, error=text[:300]
         )
         try:
+            if await self._fails_alone(context, error):
+                context.at_fault = True
+                text = f"{text} (the provider answers other questions)"
             await self.store.write(self._fail, context, kind, error, error_class, text, started)
+        except asyncio.CancelledError:
+            await self._give_back(lease, started)
+            raise
         except LeaseLost:
             await self._refuse(lease)
+        except StoreUnavailable as full:
+            log.warning("a failure cannot be booked yet", job=lease.job, error=error_text(full))
+            self._unbooked.append((context, kind, error, error_class, text, started))
         except Exception as lost:  # noqa: BLE001  (nobody awaits this task: the lease runs out, and the job is retaken)
             log.error("a failure could not be booked", job=lease.job, error=error_text(lost))
+
+    async def _fails_alone(self, context: JobContext, error: Exception) -> bool:
+        """Whether the provider, which has failed for long, answers an ordinary question: then this one is at fault.
+
+        Otherwise a question that it can never answer would be its only probe, for ever (C12).
+        """
+        pool = self._pools.get(context.lease.uses)
+        if pool is None or not isinstance(error, Transient) or error.details.get("answered"):
+            return False
+        if (await self.store.read(failures_in_a_row, pool) + 1) % ORDINARY_EVERY:
+            return False
+        try:
+            return bool(await self._tools.answer_ordinary(context))
+        except (SubjectMoved, OverBudget):
+            return False
+
+    async def _book_late(self) -> None:
+        """Book what could not be booked, so that its job need not wait for the end of its lease.
+
+        Raises StoreUnavailable where the store still cannot be written.
+        """
+        while self._unbooked:
+            try:
+                await self.store.write(self._fail, *self._unbooked[0])
+            except LeaseLost:
+                await self._refuse(self._unbooked[0][0].lease)
+            self._unbooked.pop(0)
 
     async def _refuse(self, lease: Lease) -> None:
         """Count a finish that came too late."""
@@ -237,10 +302,11 @@ class Runner:
         if pool is None:
             return False
         models = self._settings.models
-        if isinstance(error, ModelError) and error.code in WEATHER and not error.details.get("answered"):
+        answered = error.details.get("answered") if isinstance(error, ModelError) else None
+        if isinstance(error, ModelError) and error.code in WEATHER and not answered and not context.at_fault:
             retry_after_s = getattr(error, "retry_after_s", None)
             return note_failure(conn, pool, error.code, text[:300], probe_s=models.probe_s, retry_after_s=retry_after_s)
-        if context.answered or isinstance(error, Refused | Permanent):
+        if context.answered or context.at_fault or isinstance(error, Refused | Permanent):
             note_answer(conn, pool, models.permits_max)
         return False
 

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
-from tests.factories import MINUTE_S, US, World, assert_lanes_count_right
+from tests.factories import MINUTE_S, US, World, assert_lanes_count_right, kind_of
 
 from everkept.domain.jobs import Done, Retry
-from everkept.store.jobs import discard_by_hand, expire_leases, release_by_hand
+from everkept.store.jobs import (
+    ClaimRequest,
+    claim,
+    discard_by_hand,
+    expire_leases,
+    live_slots,
+    release_by_hand,
+    renew_leases,
+)
 
 
 def keys(leases) -> list[str]:
@@ -219,3 +229,120 @@ def test_a_job_whose_worker_died_is_not_taken_beside_others_of_the_same_claim(wo
 def test_the_first_run_of_a_job_is_not_alone(world: World) -> None:
     world.schedule("a")
     assert [lease.alone for lease in world.claim()] == [False]
+
+
+def test_a_worker_claims_at_most_what_one_look_may(make_world) -> None:
+    world = make_world(work__claim_max=2, work__slots=8)
+    for n in range(5):
+        world.schedule(f"a{n}", lane=world.lane(f"s{n}"))
+    world.runner(kinds=kind_of())
+    assert [world.step(), world.step(), world.step()] == [2, 2, 1]
+
+
+def test_a_lane_may_hold_all_slots_of_a_worker_where_others_have_some(make_world) -> None:
+    """One less than all slots of all live workers (G13)."""
+    world = make_world(work__slots=4)
+    runner = world.runner(kinds=kind_of())
+    for n in range(7):
+        world.schedule(f"a{n}")
+    assert world.step() == 3
+    for owner in (runner.owner, "another"):
+        world.write(renew_leases, owner, 4, 600.0)
+    assert world.step() == 4
+
+
+def test_a_worker_that_beats_again_with_other_slots_is_counted_with_these(world: World) -> None:
+    for slots in (4, 2):
+        world.write(renew_leases, "w1", slots, 600.0)
+    assert world.read(live_slots, 60) == 2
+
+
+# ---- a probe
+
+
+def probe(world: World) -> list[str]:
+    """What is asked of a provider whose circuit is open."""
+    world.promote()
+    request = ClaimRequest(
+        owner="w1", free=1, slots=4, lease_s=600.0, uses={"model": 1}, probes=frozenset({"model"}), idle=True,
+        estimates_s={},
+    )  # fmt: skip
+    return keys(world.write(claim, request).leases)
+
+
+def test_a_probe_takes_what_has_been_due_for_longest_whosever_turn_it_is(world: World) -> None:
+    served = world.lane("served")
+    world.schedule("before", lane=served, uses="model")
+    (lease,) = world.claim()
+    world.finish(lease, Done(), ran_s=100.0)
+    world.schedule("long due", lane=served, uses="model")
+    world.tick(1)
+    world.schedule("just due", lane=world.lane("new"), uses="model")
+    assert probe(world) == ["long due"]
+
+
+def test_a_probe_leaves_what_was_pushed_out(world: World) -> None:
+    world.schedule("a", uses="model", debounce_max_us=3_600_000_000)
+    world.promote()
+    world.schedule("a", due_in=60, uses="model", debounce_max_us=3_600_000_000)
+    assert probe(world) == []
+    world.tick(60)
+    assert probe(world) == ["a"]
+
+
+def test_a_probe_leaves_a_key_that_somebody_works_and_a_lane_that_is_full(world: World) -> None:
+    world.schedule("held", uses="model", serial_key="facts:1")
+    assert keys(world.claim()) == ["held"]
+    world.schedule("same key", uses="model", serial_key="facts:1")
+    assert probe(world) == []
+
+    full = world.lane("full")
+    for n in range(3):
+        world.schedule(f"local{n}", lane=full)
+    assert len(world.claim(free=3)) == 3
+    world.schedule("fourth", lane=full, uses="model")
+    assert probe(world) == []
+    world.schedule("elsewhere", lane=world.lane("else"), uses="model")
+    assert probe(world) == ["elsewhere"]
+
+
+# ---- a worker and an input that killed one
+
+
+def killer_and_bystander(world: World, first: str) -> list[int]:
+    """How many jobs run after each of two looks, where `first` of poison and good is due before the other."""
+    world.schedule("poison", lane=world.lane("a"))
+    world.claim("died", lease_s=60.0)
+    world.tick(60)
+    world.write(expire_leases, 5)
+    world.do("update jobs set due_at = due_at + 10000000 where key = 'poison'")
+    go_on = asyncio.Event()
+
+    async def run(args, ctx):
+        await go_on.wait()
+        return await ctx.finish(lambda _conn: None)
+
+    runner = world.runner(kinds=kind_of(run))
+    world.schedule("good", lane=world.lane("b"), due_in=0 if first == "good" else 20)
+    world.tick(10)
+    busy: list[int] = []
+
+    async def go() -> None:
+        for seconds in (0, 10):
+            world.tick(seconds)
+            await runner.step()
+            busy.append(runner.busy)
+        go_on.set()
+        await runner.drain_started()
+
+    if first == "good":
+        world.do("update jobs set due_at = due_at + 5000000 where key = 'poison'")
+    world.run(go())
+    return busy
+
+
+@pytest.mark.parametrize("first", ["poison", "good"])
+def test_a_worker_runs_nothing_beside_an_input_that_killed_one(world: World, first: str) -> None:
+    assert killer_and_bystander(world, first) == [1, 1]
+    world.run_until_idle()
+    assert set(world.states("work").values()) == {"done"}

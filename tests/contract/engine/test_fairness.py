@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.factories import EVERYTHING, World
+from tests.factories import EVERYTHING, World, kind_of
 
 from everkept.domain.jobs import Done, Lease, Uses
 from everkept.store.jobs import schedule
@@ -213,6 +213,21 @@ def test_the_charge_of_a_claim_is_corrected_to_what_was_used(world: World) -> No
     assert world.value("select served from lane_groups where project_id = ?", world.project.id) == pytest.approx(0.25)
 
 
+def test_a_worker_learns_how_long_a_kind_of_job_runs(world: World) -> None:
+    """A lane is charged at the claim with what such jobs took lately."""
+
+    async def slow(args, ctx):
+        world.tick(100)
+        return await ctx.finish(lambda _conn: None)
+
+    world.runner(kinds=kind_of(slow))
+    for key in ("first", "second"):
+        world.schedule(key)
+        world.step()
+    assert world.job("first")["charged_s"] == 0.1
+    assert world.job("second")["charged_s"] == pytest.approx(0.1 + 0.2 * (100 - 0.1))
+
+
 def test_only_promotion_claim_and_finish_touch_lanes(world: World) -> None:
     world.add("t", "hello")
     before = world.rows("select * from lanes"), world.rows("select * from lane_groups")
@@ -232,3 +247,17 @@ def test_a_lane_that_wakes_stands_where_the_others_stand(world: World) -> None:
     (virtual,) = world.rows("select virtual from lane_groups where project_id = ?", world.project.id)[0]
     assert virtual > 0
     assert world.value("select served from lanes where id = ?", world.lane("new")) == virtual
+
+
+def test_a_project_that_wakes_stands_where_the_others_stand(make_world) -> None:
+    """Two projects take turns from the moment in which the second one wakes, whatever the first has used before."""
+    busy, sleeper = make_world(project="busy"), make_world(project="sleeper")
+    backlog(busy, busy.lane("busy"), 10, "busy")
+    hall = Hall(busy, 1, lambda _lease: 1.0)
+    hall.until(lambda: len(hall.started) >= 6)
+    sleeper.schedule("new")
+    sleeper.promote()
+
+    virtual = busy.value("select value from counters where name = 'virtual'")
+    assert virtual > 0
+    assert sleeper.value("select served from lane_groups where project_id = ?", sleeper.project.id) == virtual

@@ -14,7 +14,7 @@ from everkept.models.fakes import ScriptedModel
 from everkept.models.journaled import JournaledModel
 from everkept.ports.journal import Address, Recipe
 from everkept.ports.models import Question, RawReply
-from everkept.store.journal import StoreJournal, begin_ask, commit_reply, kept_replies
+from everkept.store.journal import StoreJournal, begin_ask, commit_reply, kept_replies, require_budget, shown_by_either
 
 QUESTION = Question(step="facts", version="facts.1", system="be brief", user="what?", schema=None, timeout_s=5)
 REPLY = RawReply(text="yes", tokens_in=10, tokens_out=2, usd=0.5)
@@ -312,3 +312,45 @@ def test_a_spent_budget_waits_for_tomorrow_without_a_call_and_without_an_attempt
     assert world.rows("select circuit from providers") == [("closed",)]
     world.live(26 * HOUR_S, every=HOUR_S)
     assert world.model.calls > asked
+
+
+def test_a_question_that_is_sent_late_leaves_what_the_kept_reply_was_shown(world: World, subject: int) -> None:
+    """An erase finds a reply by what was in view of it, whatever a second worker sends afterwards."""
+    address = Address(
+        project=world.project.id, subject=subject, work="window:1.0", step="facts", version="1", model="m", epoch=0
+    )
+    world.write(begin_ask, address, 1, b"first", Recipe(shown={"facts": [1, 2]}))
+    world.write(commit_reply, address, 1, REPLY)
+    world.write(begin_ask, address, 1, b"late", Recipe(shown={"facts": [3]}))
+    assert world.rows("select recipe, request_hash, text from replies") == [('{"facts": [1, 2]}', b"first", "yes")]
+
+
+def test_two_sendings_of_a_question_are_shown_as_one() -> None:
+    earlier = {"stream": 1, "first": 3, "last": 9, "after": 5, "through": 8, "facts": [4, 2], "entities": [1]}
+    later = {"stream": 1, "first": 2, "last": 7, "after": 6, "through": 9, "facts": [2, 5]}
+    assert shown_by_either(earlier, later) == {
+        "stream": 1, "first": 2, "last": 9, "after": 5, "through": 9, "facts": [2, 4, 5], "entities": [1],
+    }  # fmt: skip
+
+
+def spend(world: World, usd: float, *, work: str = "window:1.0") -> None:
+    address = Address(project=world.project.id, subject=1, work=work, step="facts", version="1", model="m", epoch=0)
+    world.write(begin_ask, address, 1, b"h", Recipe())
+    world.write(commit_reply, address, 1, RawReply(text="yes", tokens_in=10, tokens_out=2, usd=usd))
+
+
+def test_a_budget_of_dollars_is_the_projects_own_and_of_one_day(make_world, subject: int) -> None:
+    world, other = make_world(), make_world(project="other")
+    for one in (world, other):
+        one.set_project(models__daily_usd_max=1.0)
+    spend(world, 0.75)
+    world.read(require_budget, world.project.id, world.settings)
+    spend(world, 0.25, work="window:2.0")
+    with pytest.raises(OverBudget, match=r"1\.00 of 1\.00 dollars") as over:
+        world.read(require_budget, world.project.id, world.settings)
+
+    left_us = 86_400_000_000 - world.clock.now_us() % 86_400_000_000
+    assert over.value.retry_after_s == left_us / 1e6
+    other.read(require_budget, other.project.id, other.settings)
+    world.tick(left_us / 1e6)
+    world.read(require_budget, world.project.id, world.settings)

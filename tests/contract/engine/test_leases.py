@@ -171,6 +171,66 @@ def test_a_heartbeat_that_finds_the_lease_gone_cancels_the_run(world: World) -> 
     assert world.job("a")["state"] == "waiting"
 
 
+def test_a_run_whose_job_this_worker_was_given_anew_is_cancelled_and_the_new_one_renewed(make_world) -> None:
+    """A hand or an erase releases a job, and the same worker is the first to claim it again."""
+    world = make_world(work__lease_s=5, work__heartbeat_s=1)
+    ended: list[int] = []
+    go_on = asyncio.Event()
+
+    async def run(args, ctx):
+        try:
+            await go_on.wait()
+        finally:
+            ended.append(ctx.lease.fence)
+        return await ctx.finish(lambda _conn: None)
+
+    runner = world.runner(kinds=kind_of(run, timeout_s=600))
+    world.schedule("a")
+
+    async def go() -> None:
+        await runner.step()
+        await asyncio.sleep(0)
+        world.write(release_by_hand, world.project.id, world.job("a")["id"])
+        await runner.step()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert (len(ended), runner.busy) == (1, 1)
+        world.tick(3)
+        runner.heartbeat()
+        assert world.job("a")["lease_until"] == 5
+        go_on.set()
+        await runner.drain_started()
+
+    world.run(go())
+    assert (len(ended), world.job("a")["state"], world.job("a")["attempts"]) == (2, "done", 0)
+
+
+def test_a_heartbeat_cancels_a_run_whose_job_is_held_under_another_fence(world: World) -> None:
+    ended: list[str] = []
+
+    async def hang(args, ctx):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
+
+    runner = world.runner("w1", kinds=kind_of(hang))
+    world.schedule("a")
+
+    async def go() -> None:
+        await runner.step()
+        await asyncio.sleep(0)
+        world.write(release_by_hand, world.project.id, world.job("a")["id"])
+        (again,) = world.claim("w1")
+        runner.heartbeat()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert ended == ["cancelled"]
+        assert world.finish(again, Done()) == "done"
+
+    world.run(go())
+
+
 def test_a_run_may_go_on_as_long_as_its_lease_is_renewed(make_world) -> None:
     """The time limit of a run is the lease as renewed, not as first given."""
     world = make_world(work__lease_s=5, work__heartbeat_s=1)

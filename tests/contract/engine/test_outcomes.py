@@ -8,7 +8,7 @@ import json
 import pytest
 from tests.factories import HOUR_S, MINUTE_S, World, kind_of, plain_reply
 
-from everkept.domain.jobs import Discard, Done, Snooze
+from everkept.domain.jobs import Discard, Done, Retry, Snooze
 from everkept.errors import (
     EverkeptError,
     InvalidOutput,
@@ -121,6 +121,14 @@ def test_outcomes_are_values(world: World, outcome, state) -> None:
     assert (world.job("a")["state"], world.job("a")["attempts"]) == (state, 0)
 
 
+def test_a_job_keeps_the_last_twenty_of_its_failures(world: World) -> None:
+    world.schedule("a")
+    for n in range(25):
+        (lease,) = world.claim()
+        world.finish(lease, Retry(world.clock.now_us(), "rate_limited", f"no {n}", spend=False))
+    assert [row["error"] for row in json.loads(world.job("a")["history"])] == [f"no {n}" for n in range(5, 25)]
+
+
 def test_a_kind_nobody_knows_is_tried_again_and_named(world: World) -> None:
     world.runner(kinds=kind_of())
     world.schedule("a", kind="from_the_future")
@@ -144,6 +152,16 @@ def test_a_job_that_raises_does_not_end_the_worker(world: World) -> None:
     world.schedule("good")
     world.run_until_idle()
     assert world.states("work") == {"bad": "waiting", "good": "done"}
+
+
+def test_a_job_that_is_done_still_says_how_often_it_failed(world: World) -> None:
+    world.schedule("a")
+    for outcome in (Retry(world.clock.now_us(), "transient", "x", spend=True), Done()):
+        (lease,) = world.claim()
+        world.finish(lease, outcome)
+    assert (world.job("a")["state"], world.job("a")["attempts"]) == ("done", 1)
+    world.schedule("a")
+    assert world.job("a")["attempts"] == 0
 
 
 # ---- the circuit
@@ -331,6 +349,28 @@ def test_a_run_on_kept_replies_does_not_close_the_circuit(world: World) -> None:
 
     assert world.job("a")["state"] == "done"
     assert circuit(world)[0] == "open"
+
+
+def test_a_worker_spends_its_probe_on_what_has_been_due_for_longest(world: World) -> None:
+    """And not on whose turn it is: one bad question could be every probe."""
+    ran: list[str] = []
+
+    async def run(args, ctx):
+        ran.append(ctx.lease.key)
+        world.tick(5)
+        ctx.heard()
+        return await ctx.finish(lambda _conn: None)
+
+    world.runner(kinds=kind_of(run), pools={"model": POOL})
+    world.schedule("before", uses="model")
+    world.step()
+    world.schedule("long due", uses="model")
+    world.tick(1)
+    world.schedule("just due", lane=world.lane("new"), uses="model")
+    fail(world, "provider_down")
+    world.tick(MINUTE_S)
+    world.step()
+    assert ran == ["before", "long due"]
 
 
 def test_an_answer_that_cannot_be_used_is_an_answer(make_world) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.factories import HOUR_S, MINUTE_S, US, World
 
 from everkept.domain.jobs import Discard, Done, GiveUp, Retry, Snooze
-from everkept.store.jobs import schedule
+from everkept.store.jobs import discard_by_hand, schedule
 
 IDLE_S = 30 * MINUTE_S
 WAIT_MAX_US = int(4 * HOUR_S * US)
@@ -64,6 +64,16 @@ def test_pull_forward_takes_the_earlier_due_time(world: World) -> None:
     world.schedule("a", due_in=70)
 
     assert world.job("a")["due_at"] == 50
+
+
+def test_a_discarded_timer_that_is_armed_again_waits_from_then(world: World) -> None:
+    debounce(world)
+    world.write(discard_by_hand, world.project.id, world.job("t")["id"], "not now")
+    world.tick(10 * WAIT_MAX_US / US)
+    debounce(world)
+    world.tick(IDLE_S / 2)
+    debounce(world)
+    assert (world.job("t")["state"], world.job("t")["due_at"]) == ("waiting", IDLE_S)
 
 
 def test_pull_forward_beats_a_debounced_timer(world: World) -> None:
@@ -224,3 +234,9 @@ def test_history_keeps_the_last_twenty_failures(world: World) -> None:
         world.finish(lease, Retry(world.clock.now_us(), "transient", f"no {n}", spend=True))
 
     assert [f"no {n}" for n in range(5, 25)] == [r["error"] for r in json.loads(world.job("a")["history"])]
+
+
+def test_a_dead_timer_that_is_wanted_later_than_its_back_off_waits_until_then(world: World) -> None:
+    kill(world, "t", rearm_dead=True)
+    world.schedule("t", due_in=2 * HOUR_S, rearm_dead=True)
+    assert (world.job("t")["state"], world.job("t")["due_at"]) == ("waiting", 2 * HOUR_S)

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from tests.factories import HOUR_S, MINUTE_S, US, World
 
 from everkept.config import Settings
-from everkept.domain.jobs import GiveUp
+from everkept.domain.erase import ProjectTarget, StreamTarget, SubjectTarget
+from everkept.domain.jobs import Done, GiveUp
+from everkept.store.erase import erase
 from everkept.store.receipts import receipts_of
 from everkept.store.reprocess import Selection, reprocess_chunk
+from everkept.store.windows import open_windows
 
 IDLE_S = 30 * MINUTE_S
 
@@ -544,3 +547,30 @@ def test_b09_messages_keep_their_order_when_the_clock_steps_back_between_them(wo
     world.clock.step_wall(-HOUR_S)
     world.add("t", "second")
     assert [r[0] for r in world.rows("select content from events order by seq")] == ["first", "second"]
+
+
+def test_tokens_that_lie_in_a_window_fill_no_other(world: World) -> None:
+    world.add("t", "a", tokens=12_000)
+    world.run_until_idle()
+    world.add("t", "b", tokens=11_999)
+    world.run_until_idle()
+    assert (world.windows("t"), world.value("select pending_tokens from streams")) == ([(1, 1)], 11_999)
+    world.add("t", "c", tokens=1)
+    world.run_until_idle()
+    assert (world.windows("t"), world.value("select pending_tokens from streams")) == ([(1, 1), (2, 3)], 0)
+
+
+@pytest.mark.parametrize("what", ["project", "subject", "thread"])
+def test_a_timer_that_fires_while_its_scope_is_erased_opens_nothing(world: World, what: str) -> None:
+    world.add("t", "Hello.")
+    stream = world.stream("t")
+    subject = world.value("select subject_id from streams where id = ?", stream)
+    target = {
+        "project": ProjectTarget(),
+        "subject": SubjectTarget(subject=subject),
+        "thread": StreamTarget(stream=stream),
+    }[what]
+    world.write(erase, world.project.id, target)  # hidden at once; what rests on it goes chunk by chunk
+    world.tick(24 * HOUR_S)
+    assert world.write(open_windows, stream, world.settings) == Done()
+    assert world.value("select count(*) from windows") == 0

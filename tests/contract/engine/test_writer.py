@@ -174,9 +174,26 @@ def test_a_transaction_lost_in_a_set_wise_call_runs_each_item_alone(shop: Store,
     assert [f.result() for f in futures] == kept(shop) == ["a", "b", "c"]
 
 
+def test_the_lock_is_asked_for_again_until_it_is_free(shop: Store, shaky: Shaky) -> None:
+    future = shop.writer.submit(keep, "a")
+    shaky.fail("begin immediate", text="database is locked", times=3)
+    shop.writer.step()
+    future.result()
+    assert kept(shop) == ["a"]
+    assert shaky.statements.count("begin immediate") >= 4
+
+
+def test_the_patience_of_the_connection_is_as_it_was(shop: Store) -> None:
+    before = shop.write_now(lambda conn: conn.raw.execute("pragma busy_timeout").fetchone()[0])
+    assert before > 0
+    assert shop.writer._connection is not None
+    assert shop.writer._connection.raw.execute("pragma busy_timeout").fetchone()[0] == before
+
+
 def test_where_no_transaction_begins_every_caller_gets_the_error(shop: Store, shaky: Shaky) -> None:
+    shop.write_now(lambda conn: conn.raw.execute("pragma busy_timeout = 20"))
     futures = [shop.writer.submit(keep, f"{n}") for n in range(2)]
-    shaky.fail("begin immediate", text="database is locked")
+    shaky.fail("begin immediate", text="database is locked", times=1_000)
     shop.writer.step()
     for future in futures:
         with pytest.raises(StoreUnavailable):

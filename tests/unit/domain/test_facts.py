@@ -19,7 +19,7 @@ SAID = to_us(datetime(2024, 5, 15, 12, tzinfo=UTC))
 def turn(seq: int, content: str, **fields: Any) -> Turn:
     made = {
         "role": "user",
-        "name": None,
+        "name": "Ana",
         "occurred_at_us": SAID,
         "zone_min": None,
         "evidence": True,
@@ -92,7 +92,7 @@ def test_one_bad_item_does_not_spoil_the_rest_and_repeats_are_dropped() -> None:
 
 
 def test_relative_dates_resolve_against_the_quoted_turn() -> None:
-    window = [turn(1, "I live in Lisbon"), turn(2, "bye", occurred_at_us=SAID + 10**14)]
+    window = [turn(1, "I live in Lisbon since last month"), turn(2, "bye", occurred_at_us=SAID + 10**14)]
     (draft,) = check_drafts(window, [replace(DRAFT, valid_from_said="last month")]).accepted
     assert draft.valid_from_us == to_us(datetime(2024, 4, 1, tzinfo=UTC))
     assert draft.valid_from_said is None

@@ -74,8 +74,14 @@ def test_failure_is_one_request_and_one_class(reply: Reply, expected: type[Model
         assert server.calls() == 1
 
 
-@pytest.mark.parametrize(("header", "expected"), [("7", 7.0), ("1.5", 1.5), ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0)])
-def test_rate_limit_says_how_long_to_wait(header: str, expected: float) -> None:
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("7", 7.0), ("1.5", 1.5), ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0), ("315360000", 315_360_000.0),
+        ("soon", None), ("-5", None), ("nan", None), ("inf", None),
+    ],
+)  # fmt: skip
+def test_rate_limit_says_how_long_to_wait(header: str, expected: float | None) -> None:
     with LlmServer([Fail(status=429, headers={"retry-after": header})]) as server, pytest.raises(RateLimited) as caught:
         ask(server)
     assert caught.value.retry_after_s == expected

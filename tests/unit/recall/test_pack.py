@@ -4,11 +4,11 @@ from everkept.domain.transcript import estimate_tokens
 from everkept.recall.pack import Item, pack
 
 
-def turn(n: int, text: str = "I moved to Lisbon") -> Item:
+def turn(n: int, text: str = "") -> Item:
     return Item(
         id=f"evt_1_{n}",
         kind="turn",
-        text=text,
+        text=text or f"I moved to Lisbon, day {n}",
         speaker="Ann",
         thread="chat-1",
         occurred_at=datetime(2026, 1, n, 9, 30, tzinfo=UTC),
@@ -22,8 +22,8 @@ def test_pack_shows_dates_and_sources_in_the_order_of_time() -> None:
         "Known facts:",
         '- Ann lives in Lisbon ("I moved to Lisbon") [contradicted elsewhere, not settled] (fct_1)',
         "What was said:",
-        "- [2026-01-01 09:30] Ann: I moved to Lisbon (chat-1, evt_1_1)",
-        "- [2026-01-02 09:30] Ann: I moved to Lisbon (chat-1, evt_1_2)",
+        "- [2026-01-01 09:30] Ann: I moved to Lisbon, day 1 (chat-1, evt_1_1)",
+        "- [2026-01-02 09:30] Ann: I moved to Lisbon, day 2 (chat-1, evt_1_2)",
     ]
     assert packed.kept == {"evt_1_1", "evt_1_2", "fct_1"}
 

@@ -20,6 +20,7 @@ from everkept.doors.cli.screen import say
 from everkept.errors import EverkeptError, ExtraMissing
 
 if TYPE_CHECKING:
+    from everkept.api import views as v
     from everkept.api.service import Application, Service
 
 PROBE_S = 1.0
@@ -71,6 +72,29 @@ async def _find(project: str, *, worker: bool) -> AsyncIterator[Service]:
     say(f"using the store in {settings.home} (no server of it at {settings.server.bind})")
     async with application(settings, worker=worker) as opened:
         yield await opened.service(project)
+
+
+async def diagnosis(project: str, *, subject: str | None, full: bool) -> v.Diagnosis:
+    """What the server of this home says of its store, else what can be read off the file; nothing is made or upgraded.
+
+    Raises Unavailable where only a server could tell, and it does not answer; ConfigInvalid.
+    """
+    settings = config.load()
+    if _opener.get() or settings.url:
+        async with memory(project) as service:
+            return await service.diagnose(subject=subject, full=full)
+    url = local_url(*settings.server.address)
+    if _alive(url) and await _serves_this_home(url, settings, project):
+        say(f"using the server at {url}")
+        try:
+            async with _remote(url, settings, project) as service:
+                return await service.diagnose(subject=subject, full=full)
+        except EverkeptError as error:
+            say(f"the server at {url} cannot tell: {error.message}")
+    say(f"reading the store in {settings.home}")
+    from everkept.bootstrap import diagnose_unopened_store
+
+    return diagnose_unopened_store(settings, project=project, subject=subject, full=full)
 
 
 @asynccontextmanager

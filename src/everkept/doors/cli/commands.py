@@ -56,6 +56,8 @@ PANELS: dict[str, tuple[Command, ...]] = {
     ),
     "Prove": (
         Command("demo", "demo:demo", "Show what Everkept does, offline, in a throw-away store."),
+        Command("doctor", "doctor:doctor", "Name what is wrong, why, and the command that mends it."),
+        Command("torture", "torture:torture", "Kill and cut a throw-away store on this disk, and check what is left."),
     ),
 }  # fmt: skip
 

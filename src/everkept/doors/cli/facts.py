@@ -18,7 +18,7 @@ from everkept.doors.cli.options import (
     Limit,
     Subject,
     Switch,
-    new_key,
+    key_or_new,
     time_option,
 )
 from everkept.doors.cli.wording import count, more
@@ -43,7 +43,7 @@ async def remember(
     async with backend.memory(common.project) as memory:
         fact = await memory.remember(
             text, subject=subject, predicate=predicate, object=object, entity=entity, valid_from=since,
-            valid_until=until, confidence=confidence, pinned=pin, key=key or new_key(),
+            valid_until=until, confidence=confidence, pinned=pin, key=key_or_new(key),
         )  # fmt: skip
     if common.json:
         screen.emit(fact)

@@ -13,7 +13,6 @@ INTERRUPTED = 130
 
 NEXT_STEPS = {
     "store_unavailable": "nothing was looked up; try again, and see `everkept status`",
-    "store_full": "free some space on the disk and try again",
     "store_not_supported": "`everkept config database_url` shows which database is meant",
     "unavailable": "nothing was looked up; try again, and see `everkept status`",
     "unauthorized": "set EVERKEPT_API_KEY to a key of this server (`everkept keys create NAME` makes one there)",

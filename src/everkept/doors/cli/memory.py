@@ -19,7 +19,7 @@ from everkept.doors.cli.options import (
     Subject,
     Switch,
     Thread,
-    new_key,
+    key_or_new,
     time_option,
 )
 from everkept.errors import InvalidInput, NotFound
@@ -51,12 +51,12 @@ async def add(
 
     content = _text(text)
     if thread is None:
-        subject = subject or OWNER
+        subject = OWNER if subject is None else subject
         thread = f"cli-{subject}"
     message = MessageIn(role=role, content=content, name=name, occurred_at=at)
     async with backend.memory(common.project, worker=wait) as memory:
         try:
-            result = await memory.append(thread, [message], subject=subject, key=key or new_key())
+            result = await memory.append(thread, [message], subject=subject, key=key_or_new(key))
         except NotFound as error:
             hint = "add --subject to create it, e.g. --subject me"
             raise NotFound(f"{error.message.rstrip('.')}; {hint}", **error.details) from error

@@ -55,11 +55,14 @@ AsOf = Annotated[datetime | None, time_option("What holds in the world at this t
 KnownAt = Annotated[datetime | None, time_option("What was believed at this time")]
 
 
-def new_key() -> str:
-    """An idempotency key for a request that its caller gave none, so that it can be sent again safely."""
+def key_or_new(key: str | None) -> str:
+    """The caller's idempotency key, or one made for this request, so that it can be sent again safely.
+
+    Only None is none: an empty key is a malformed one, and is refused (A03).
+    """
     import uuid
 
-    return f"cli-{uuid.uuid4().hex}"
+    return f"cli-{uuid.uuid4().hex}" if key is None else key
 
 
 def plain_words(arguments: Sequence[str]) -> list[str]:

@@ -65,8 +65,8 @@ def _sections(now: v.Status, moment: datetime) -> Iterator[RenderableType]:
     if any(timing.completed for timing in now.timings):
         yield _timings(now.timings)
     if now.lanes:
-        yield _lanes(now.lanes)
-    yield _workers(now.workers, moment)
+        yield lanes_table(now.lanes)
+    yield workers_table(now.workers, moment)
     if now.providers:
         yield _providers(now.providers, moment)
     if now.periodic:
@@ -122,7 +122,7 @@ def _timings(timings: Iterable[v.StageTiming]) -> Table:
     return drawn
 
 
-def _lanes(lanes: list[dict[str, object]]) -> Table:
+def lanes_table(lanes: list[dict[str, object]]) -> Table:
     drawn = screen.table("Whose turn", "Ready", "Running", "Oldest due", right=("Ready", "Running", "Oldest due"))
     for lane in lanes[:LISTED]:
         oldest = lane.get("oldest_due_s")
@@ -134,7 +134,7 @@ def _lanes(lanes: list[dict[str, object]]) -> Table:
     return drawn
 
 
-def _workers(workers: list[v.Worker], moment: datetime) -> RenderableType:
+def workers_table(workers: list[v.Worker], moment: datetime) -> RenderableType:
     if not workers:
         return Text("no worker is running: `everkept serve` has one, `everkept worker` is one", style="dim")
     drawn = screen.table("Worker", "Running", "Seen", "Leases", right=("Running",))

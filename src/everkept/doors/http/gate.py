@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from urllib.parse import unquote_to_bytes
+from collections import Counter
+from urllib.parse import parse_qsl, unquote_to_bytes
 
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,6 +18,8 @@ CALLER = "everkept.caller"
 """Where the Caller stands in the ASGI scope."""
 SLASH = "\x00"
 """Stands for an encoded slash inside a path segment, so that ids may hold one; NUL itself is in no id."""
+LISTS = frozenset({"kinds"})
+"""Query words that may be given several times."""
 _log = structlog.get_logger("everkept.http")
 
 
@@ -36,6 +39,8 @@ class Gate:
         try:
             self.hosts.check(_text(headers, b"host"), _text(headers, b"origin"))
             scope[CALLER] = await self.keeper.admit(_text(headers, b"authorization"), scope["path"])
+            if scope["query_string"]:
+                _refuse_repeated(scope["query_string"])
             if b"%" in scope["raw_path"]:
                 scope["path"] = _decode_path(scope["raw_path"])
             limited = self._limit(headers, receive)
@@ -100,6 +105,14 @@ def _request_id(sent: bytes | None) -> str:
 def _text(headers: dict[bytes, bytes], name: bytes) -> str | None:
     value = headers.get(name)
     return None if value is None else value.decode("latin-1")
+
+
+def _refuse_repeated(query: bytes) -> None:
+    """Raises InvalidInput for a word that is given twice: `?dry_run=true&dry_run=false` must not pick one of them."""
+    given = Counter(word for word, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))
+    for word, times in given.items():
+        if times > 1 and word not in LISTS:
+            raise InvalidInput(f"{word} is given {times} times in the query; give it once", field=word)
 
 
 def _decode_path(raw: bytes) -> str:

@@ -13,13 +13,18 @@ from everkept.api import views as v
 from everkept.doors.http.metrics import CONTENT_TYPE, render
 from everkept.doors.http.problems import RESPONSES
 from everkept.doors.http.scope import CallerOf, InProject, Queried, application_of, no_query
-from everkept.doors.http.words import Asked, Words
+from everkept.doors.http.words import Asked, Subject, Words
 
 router = APIRouter(tags=["operate"], responses=RESPONSES)
 
 
 class UsageAsked(Asked):
     days: int = Field(default=30, ge=1, le=3650)
+
+
+class DoctorAsked(Asked):
+    subject: Subject = None
+    full: bool = Field(default=False, description="Read the file from end to end, and its full-text index.")
 
 
 class SettleBody(Words):
@@ -43,6 +48,13 @@ class Readiness(BaseModel):
 async def get_status(service: InProject, caller: CallerOf) -> v.Status:
     """Of the whole store for the operator; with a project's key, of that project."""
     return await service.status(project_only=not caller.is_operator)
+
+
+@router.get("/v1/doctor", operation_id="get_doctor")
+async def get_doctor(service: Queried, caller: CallerOf, query: Annotated[DoctorAsked, Query()]) -> v.Diagnosis:
+    """Every cause of trouble, with its evidence and what mends it; of the whole store, for the operator."""
+    caller.require_operator("diagnose the whole store")
+    return await service.diagnose(subject=query.subject, full=query.full)
 
 
 @router.get("/v1/usage", operation_id="get_usage")

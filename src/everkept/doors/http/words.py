@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from everkept.api.views import written_out
 from everkept.domain.scope import METADATA_WORDS, SYNONYMS, scope_words
 from everkept.doors.invalid import unknown_word
 from everkept.errors import InvalidInput
@@ -18,7 +19,7 @@ ThreadWord = Annotated[
     str | None, Field(description="The conversation. Also accepted: `thread_id`, `session_id`, `run_id`.")
 ]
 Sequence63 = Annotated[int, Field(ge=0, le=2**63 - 1)]
-Moment = Annotated[AwareDatetime | None, Field(description="RFC 3339 with a zone.")]
+Moment = Annotated[AwareDatetime | None, BeforeValidator(written_out), Field(description="RFC 3339 with a zone.")]
 PROJECT = "Which project; the header X-Everkept-Project says the same. Default: the key's project, else `default`."
 
 

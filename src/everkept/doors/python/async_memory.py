@@ -12,7 +12,15 @@ from everkept.api import views as v
 from everkept.api.service import Service
 from everkept.doors.python.items import AsyncItems
 from everkept.doors.python.opening import Close, Opening, open_embedded, open_remote
-from everkept.doors.python.words import ME, GivenMessage, as_message, find_scope, find_subject, new_key
+from everkept.doors.python.words import (
+    ME,
+    GivenMessage,
+    as_message,
+    find_scope,
+    find_subject,
+    key_or_new,
+    subject_or_me,
+)
 from everkept.errors import InvalidInput, NotFound
 
 PAGE = 100
@@ -60,7 +68,7 @@ class AsyncThread:
     async def add_many(self, messages: Iterable[GivenMessage], *, key: str | None = None) -> v.AppendResult:
         """Append a batch: all of it is stored (or was before), or none. The same key and messages are stored once."""
         batch = [as_message(each) for each in messages]
-        return await self._service.append(self.id, batch, subject=self.subject, key=key or new_key())
+        return await self._service.append(self.id, batch, subject=self.subject, key=key_or_new(key))
 
     async def context(self, question: str | None = None, *, tokens: int = 1200) -> v.ContextBlock:
         """Prompt-ready memory: recent turns, and what is recalled for the question."""
@@ -162,7 +170,7 @@ class AsyncMemory:
                 return AsyncThread(self._service, await self._service.get_thread(name))
             except NotFound:
                 owner = ME
-        return AsyncThread(self._service, await self._service.create_thread(name, owner or ME, settings))
+        return AsyncThread(self._service, await self._service.create_thread(name, subject_or_me(owner), settings))
 
     def threads(self, *, subject: str | None = None, **words: str) -> AsyncItems[v.Thread]:
         """Threads of a subject, or of everybody."""
@@ -190,13 +198,13 @@ class AsyncMemory:
         """
         conversation, owner, more = find_scope(thread, subject, words)
         if conversation is None:
-            owner = owner or ME
+            owner = subject_or_me(owner)
             conversation = f"inbox:{owner}"
         given = {
             "role": role, "content": content, "name": name, "occurred_at": occurred_at, "evidence": evidence,
             "metadata": {**more, **(metadata or {})} or None,
         }  # fmt: skip
-        batch, key = [as_message(given)], key or new_key()
+        batch, key = [as_message(given)], key_or_new(key)
         try:
             result = await self._service.append(conversation, batch, subject=owner, key=key)
         except NotFound:
@@ -228,8 +236,9 @@ class AsyncMemory:
     ) -> v.Fact:
         """State a durable fact by hand."""
         return await self._service.remember(
-            text, subject=find_subject(subject, words) or ME, predicate=predicate, object=object, entity=entity,
-            valid_from=valid_from, valid_until=valid_until, confidence=confidence, pinned=pinned, key=key or new_key(),
+            text, subject=subject_or_me(find_subject(subject, words)), predicate=predicate, object=object,
+            entity=entity, valid_from=valid_from, valid_until=valid_until, confidence=confidence, pinned=pinned,
+            key=key_or_new(key),
         )  # fmt: skip
 
     async def recall(
@@ -354,6 +363,10 @@ class AsyncMemory:
     async def status(self) -> v.Status:
         """How it is: backlog, stages, what is stuck or given up, workers, providers."""
         return await self._service.status()
+
+    async def doctor(self, *, subject: str | None = None, full: bool = False) -> v.Diagnosis:
+        """What is wrong, why, and what mends it; of `subject`, also why each of its facts is held back from recall."""
+        return await self._service.diagnose(subject=subject, full=full)
 
     async def usage(self, *, days: int = 30) -> list[v.UsageRow]:
         """Tokens and money, by day, stage and model."""

@@ -191,6 +191,10 @@ class RemoteService:
         """`project_only` is for the server to decide, from the key."""
         return self._read(v.Status, await self._wire.ask("GET", "/v1/status"))
 
+    async def diagnose(self, *, subject: str | None = None, full: bool = False) -> v.Diagnosis:
+        query = _given(subject=subject, full=full or None)
+        return self._read(v.Diagnosis, await self._wire.ask("GET", "/v1/doctor", query=query, timeout_s=LONG_S))
+
     async def list_jobs(
         self, *, state: str | None = None, kind: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> v.Page[v.Job]:

@@ -324,6 +324,10 @@ class Memory(MemoryFacade):
         """How it is: backlog, stages, what is stuck or given up, workers, providers."""
         return self._loop.wait(self._inner.status())
 
+    def doctor(self, *, subject: str | None = None, full: bool = False) -> v.Diagnosis:
+        """What is wrong, why, and what mends it; of `subject`, also why each of its facts is held back from recall."""
+        return self._loop.wait(self._inner.doctor(subject=subject, full=full))
+
     def usage(self, *, days: int = 30) -> list[v.UsageRow]:
         """Tokens and money, by day, stage and model."""
         return self._loop.wait(self._inner.usage(days=days))

@@ -51,6 +51,14 @@ def as_message(given: GivenMessage) -> MessageIn:
         raise invalid_input(error.errors(), known=list(MessageIn.model_fields)) from error
 
 
-def new_key() -> str:
-    """An idempotency key: made once for each call, and kept over all its retries."""
-    return f"py-{uuid.uuid4().hex}"
+def subject_or_me(subject: str | None) -> str:
+    """Only None is nobody: an empty name is refused where it arrives, and never ends in the memory of "me"."""
+    return ME if subject is None else subject
+
+
+def key_or_new(key: str | None) -> str:
+    """The caller's idempotency key, or one made for this call and kept over all its retries.
+
+    Only None is none: an empty key is a malformed one, and is refused (A03).
+    """
+    return f"py-{uuid.uuid4().hex}" if key is None else key

@@ -33,7 +33,7 @@ def turn(content: str, seq: int = 1, **fields: Any) -> Turn:
 def extract(*turns: Turn, **names: str) -> list[FactDraft]:
     """What is extracted, all of which must pass the checks that a model's drafts have to pass."""
     drafts = extract_offline(turns, subject="user_42", known_names=names)
-    assert check_drafts(turns, drafts).rejected == ()
+    assert check_drafts(turns, drafts, names.values()).rejected == ()
     return drafts
 
 

@@ -52,7 +52,10 @@ Durable memory for AI agents: nothing lost, nothing twice, nothing hidden.
 │ config     Print each setting and where its value comes from.                │
 ╰──────────────────────────────────────────────────────────────────────────────╯
 ╭─ Prove ──────────────────────────────────────────────────────────────────────╮
-│ demo  Show what Everkept does, offline, in a throw-away store.               │
+│ demo     Show what Everkept does, offline, in a throw-away store.            │
+│ doctor   Name what is wrong, why, and the command that mends it.             │
+│ torture  Kill and cut a throw-away store on this disk, and check what is     │
+│          left.                                                               │
 ╰──────────────────────────────────────────────────────────────────────────────╯
 """
 

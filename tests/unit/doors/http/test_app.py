@@ -50,6 +50,7 @@ ROUTES: list[tuple[str, str, str, Any, int]] = [
     ("discard_job", "POST", "/v1/jobs/job_1/discard", {"reason": "no use"}, 200),
     ("release_job", "POST", "/v1/jobs/job_1/release", None, 200),
     ("get_status", "GET", "/v1/status", None, 200),
+    ("get_doctor", "GET", "/v1/doctor?full=true&user_id=anna", None, 200),
     ("get_usage", "GET", "/v1/usage?days=7", None, 200),
     ("settle", "POST", "/v1/settle", {"timeout_s": 1}, 200),
     ("healthz", "GET", "/healthz", None, 200),

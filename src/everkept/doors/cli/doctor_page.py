@@ -1,0 +1,85 @@
+"""The page of `doctor`: the verdict, each cause with what mends it, then the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from everkept.api import views as v
+from everkept.doors.cli.status_page import lanes_table, workers_table
+from everkept.doors.cli.wording import ago, clean, count, size
+
+
+def doctor_page(found: v.Diagnosis) -> RenderableType:
+    return Group(_verdict(found), *(Padding(part, (1, 0, 0, 0)) for part in _sections(found)))
+
+
+def _verdict(found: v.Diagnosis) -> Text:
+    if not found.looked:
+        return Text("● could not look", style="bold red")
+    wrong = sum(not finding.chosen for finding in found.findings)
+    if wrong:
+        return Text(f"● {count(wrong, 'cause')} to mend", style="bold yellow")
+    return Text("● nothing is wrong", style="bold green")
+
+
+def _sections(found: v.Diagnosis) -> Iterator[RenderableType]:
+    for finding in found.findings:
+        yield _finding(finding, found)
+    yield _figures(found)
+    if found.lanes:
+        yield lanes_table(found.lanes)
+    if found.looked:
+        yield workers_table(found.workers, found.at)
+
+
+def _finding(finding: v.Finding, found: v.Diagnosis) -> RenderableType:
+    head = Text(finding.title, style="bold" if finding.chosen else "bold yellow").append(
+        f"  {finding.cause}", style="dim not bold"
+    )
+    rows = {
+        "what": finding.what,
+        "since": f"{finding.since:%Y-%m-%d %H:%M:%S UTC} ({ago(finding.since, found.at)})" if finding.since else "",
+        "evidence": _counts(finding.evidence),
+        "memory": finding.means,
+        "mend": finding.mend,
+    }
+    return Group(head, Padding(_grid({name: text for name, text in rows.items() if text}), (0, 0, 0, 2)))
+
+
+def _figures(found: v.Diagnosis) -> Table:
+    store = found.store
+    sizes = (
+        f"{size(store['size_bytes'])}, its log {size(store['wal_bytes'])}, {size(store['free_bytes'])} free on the disk"
+    )
+    kept_by = f", mode {store['mode']}" if store.get("mode") else ""
+    return _grid({
+        "store": f"{store['path']}{kept_by}",
+        "library": f"{store['library']}; journal {store['journal_mode'] or 'not read'}, "
+        f"sync {store['sync'] or 'full, set by whoever writes'}"
+        + (f"; {store['degraded']}" if store["degraded"] else ""),
+        "size": sizes,
+        "leases": f"{count(found.expired_leases, 'lease')} ended, {count(found.refused_finishes, 'finish', 'finishes')}"
+        " refused so far",
+        "dead letters": _counts(found.dead_letters) or "none",
+        "erases": f"{found.erases_unfinished} unfinished",
+        "held back": _counts(found.held_back) or "no fact",
+    })  # fmt: skip
+
+
+def _grid(rows: Mapping[str, str]) -> Table:
+    drawn = Table.grid(padding=(0, 2))
+    drawn.add_column(style="dim", no_wrap=True)
+    drawn.add_column(overflow="fold")
+    for name, text in rows.items():
+        drawn.add_row(name, clean(text))
+    return drawn
+
+
+def _counts(numbers: Mapping[str, Any]) -> str:
+    return " · ".join(f"{name.replace('_', ' ')} {value}" for name, value in numbers.items())

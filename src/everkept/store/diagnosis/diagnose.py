@@ -1,0 +1,108 @@
+"""The whole look: every check over one snapshot, and the file around it where no store is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import text
+
+from everkept.errors import EverkeptError
+from everkept.ports.clock import Clock
+from everkept.store.connection import Connection
+from everkept.store.copy import opened
+from everkept.store.diagnosis import place, recallable, timers, weather, work
+from everkept.store.diagnosis.causes import Finding, without_symptoms
+from everkept.store.diagnosis.look import Look
+from everkept.store.dialect import sqlite_dialect
+from everkept.store.status import LaneRow, WorkerRow, read_lanes, read_workers
+
+CHECKS: tuple[Callable[[Connection, Look], list[Finding]], ...] = (
+    place.clock_moved, place.several_machines, place.copies_kept,
+    work.no_worker, work.leases_of_dead_workers, work.worker_too_old, work.sweeps_failing, work.backlog_growing,
+    work.given_up, work.no_vectors, work.conflicts_unjudged, work.erases,
+    weather.circuits, weather.slow, weather.budgets, timers.nothing_scheduled, recallable.not_recallable,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """What was found, and the figures beside it. Times in microseconds since 1970."""
+
+    at: int
+    looked: bool
+    """False where the store itself could not be looked at."""
+    findings: list[Finding]
+    store: dict[str, Any]
+    lanes: list[LaneRow] = field(default_factory=list)
+    workers: list[WorkerRow] = field(default_factory=list)
+    expired_leases: int = 0
+    refused_finishes: int = 0
+    dead_letters: dict[str, int] = field(default_factory=dict)
+    """By class of error."""
+    erases_unfinished: int = 0
+    held_back: dict[str, int] = field(default_factory=dict)
+    """Facts that recall holds back, by reason; most of them are no fault."""
+
+
+_MODE = text("select journal_mode from pragma_journal_mode")
+_EXPIRED = text("select count(*) from jobs where state = 'leased' and lease_until <= :now")
+_REFUSED = text("select value from counters where name = 'refused_finishes'")
+_DEAD = text("select coalesce(error_class, 'internal'), count(*) from jobs where state = 'dead' group by 1 order by 1")
+_ERASES = text("select count(*) from erasures where done_at is null")
+
+
+def diagnose(conn: Connection, look: Look) -> Diagnosis:
+    """Over an open store of this program's schema."""
+    before = place.around_the_file(look)
+    whole = place.contents(conn.raw, look)
+    if any(finding.cause == "store_corrupt" for finding in whole):
+        return _unread(conn.now(), look, [*before, *whole])
+    found = [finding for check in CHECKS for finding in check(conn, look)]
+    now = conn.now()
+    return Diagnosis(
+        at=now, looked=True, findings=without_symptoms([*before, *whole, *found]),
+        store=store_facts(look, str(conn.scalar(_MODE))), lanes=read_lanes(conn, None),
+        workers=read_workers(conn, look.settings), expired_leases=conn.scalar(_EXPIRED, {"now": now}),
+        refused_finishes=int(conn.scalar(_REFUSED) or 0), dead_letters=dict(conn.rows(_DEAD)),
+        erases_unfinished=conn.scalar(_ERASES), held_back=recallable.held_back_counts(conn, look),
+    )  # fmt: skip
+
+
+def _unread(at: int, look: Look, findings: list[Finding]) -> Diagnosis:
+    """What is said where no row could be read."""
+    found = without_symptoms(findings)
+    looked = not any(finding.blind for finding in found)
+    return Diagnosis(at=at, looked=looked, findings=found, store=store_facts(look, None))
+
+
+def diagnose_file(look: Look, clock: Clock) -> Diagnosis:
+    """Over a file that this process has not opened; it is neither made, nor upgraded, nor changed."""
+    path = look.around.path
+    before = place.around_the_file(look)
+    if not path.is_file():
+        return _unread(clock.now_us(), look, [place.missing(path)])
+    try:
+        with opened(path, busy_s=place.BUSY_S) as raw:
+            raw.execute("begin")
+            unread = place.schema_of(raw, path)
+            if unread is not None:
+                return _unread(clock.now_us(), look, [*before, unread])
+            found = diagnose(Connection(raw, sqlite_dialect(), clock), look)
+    except EverkeptError as error:
+        return _unread(clock.now_us(), look, [*before, place.unreadable(path, error)])
+    if any(finding.cause == "store_corrupt" for finding in found.findings):
+        return found
+    unwritable = place.writable(path)
+    return found if unwritable is None else replace(found, findings=without_symptoms([*found.findings, unwritable]))
+
+
+def store_facts(look: Look, journal_mode: str | None) -> dict[str, Any]:
+    around = look.around
+    return {
+        "path": str(around.path), "library": around.library, "degraded": around.degraded, "journal_mode": journal_mode,
+        "sync": look.sync, "size_bytes": around.size_bytes, "wal_bytes": around.wal_bytes,
+        "free_bytes": around.free_bytes, "mode": None if around.mode is None else f"{around.mode:o}",
+        "failing": look.failing,
+    }  # fmt: skip

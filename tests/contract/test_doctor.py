@@ -1,0 +1,780 @@
+"""Doctor names causes: each has a planted case that yields it and no other, and a healthy store yields none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from tests.factories import HOUR_S, MINUTE_S, US, World, open_store, plain_reply, settings_of
+
+from everkept.derive.tools import Tools
+from everkept.domain.erase import SubjectTarget
+from everkept.domain.jobs import Uses
+from everkept.errors import ExtraMissing, ModelError, ProviderDown, RateLimited, Refused, Transient
+from everkept.models.embedders import OpenAIEmbedder
+from everkept.ports.clock import VirtualClock
+from everkept.ports.models import Question
+from everkept.store.diagnosis import place
+from everkept.store.diagnosis.causes import CAUSES, Finding
+from everkept.store.diagnosis.diagnose import Diagnosis, diagnose, diagnose_file
+from everkept.store.diagnosis.look import Look, look_around
+from everkept.store.diagnosis.weather import cause_of
+from everkept.store.erase import erase
+from everkept.store.facts import retire_by_hand
+from everkept.store.migrate import SCHEMA
+from everkept.store.projects import ensure_subject
+from everkept.store.sqlite import choose_driver
+from everkept.work.maintenance import PeriodicTask
+
+DAY_S = 24 * HOUR_S
+
+
+@pytest.fixture(scope="module")
+def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("empty") / "everkept.db"
+    open_store(path, VirtualClock()).close()
+    return path
+
+
+# ---- a model that reads
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """What somebody says, and the fact that a model makes of it."""
+
+    object: str
+    when: str = ""
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return f"I live in {self.object}{self.when}"
+
+
+class Reader:
+    """Makes one fact of each statement that it knows; fails as it is told, by step, after taking its time."""
+
+    def __init__(self, *known: Said, fails: dict[str, ModelError] | None = None) -> None:
+        self.known = known
+        self.fails = fails or {}
+        self.clock: VirtualClock | None = None
+        self.takes_s = 0.0
+
+    def __call__(self, question: Question) -> dict[str, Any] | Exception:
+        if self.clock is not None:
+            self.clock.advance(self.takes_s)
+        if question.step in self.fails:
+            return self.fails[question.step]
+        if question.step != "facts":
+            return plain_reply(question)
+        inside = question.user.partition("<transcript>\n")[2].partition("\n</transcript>")[0]
+        turns = [json.loads(line) for line in inside.splitlines()]
+        return {"facts": [_fact(turn, said) for turn in turns for said in self.known if said.text == turn["text"]]}
+
+
+def _fact(turn: dict[str, Any], said: Said) -> dict[str, Any]:
+    plain = {
+        "entity": turn["speaker"], "predicate": "lives in", "object": said.object,
+        "statement": f"{turn['speaker']} lives in {said.object}.", "quote": said.text, "seq": turn["seq"],
+        "confidence": 0.9, "valid_from": "", "valid_until": "", "change": "state", "replaces": "", "holds": "one",
+        "kind": "entity", "object_type": "place",
+    }  # fmt: skip
+    return {**plain, **said.fields}
+
+
+def down(error: ModelError) -> Reader:
+    """A provider that fails every question in the same way."""
+    return Reader(fails=dict.fromkeys(("facts", "summary", "fold", "conflicts"), error))
+
+
+# ---- a store to plant something in
+
+
+class Patient:
+    def __init__(self, path: Path, home: Path) -> None:
+        self.path = path
+        self.home = home
+        self.clock = VirtualClock()
+        self.settings = settings_of(home)
+        self.worlds: list[World] = []
+
+    def world(self, **kw: Any) -> World:
+        world = World(open_store(self.path, self.clock), self.home, self.clock, **kw)
+        self.settings = world.settings
+        self.worlds.append(world)
+        return world
+
+    def remember(self, *said: Said, fails: dict[str, ModelError] | None = None) -> World:
+        """Each statement in a thread of its own, a minute apart, worked by a model that reads them."""
+        world = self.world(script=Reader(*said, fails=fails))
+        for n, statement in enumerate(said):
+            world.add(f"said-{n}", statement.text)
+            world.end(f"said-{n}")
+            world.live(MINUTE_S)
+        return world
+
+    def close(self) -> None:
+        while self.worlds:
+            world = self.worlds.pop()
+            world.close()
+            world.store.close()
+
+    def look(self, **kw: Any) -> Look:
+        pools: dict[Uses, str | None] = {"local": None, "model": "fake", "embedder": None}
+        return Look(**{"settings": self.settings, "around": look_around(self.path), "pools": pools, **kw})
+
+    def diagnose(self, *, beat: bool = True, **kw: Any) -> Diagnosis:
+        """Of the open store; `beat`: its worker is alive."""
+        [world] = self.worlds
+        if beat:
+            world.runner().heartbeat()
+        return world.read(diagnose, self.look(**kw))
+
+    def diagnose_file(self, **kw: Any) -> Diagnosis:
+        """Of the file, which nobody has open."""
+        self.close()
+        return diagnose_file(self.look(**kw), self.clock)
+
+    def change(self, *statements: str) -> None:
+        """Somebody else changes the file."""
+        raw = choose_driver().module.connect(str(self.path), isolation_level=None)
+        for statement in statements:
+            raw.execute(statement)
+        raw.close()
+
+
+@pytest.fixture
+def patient(tmp_path: Path, empty_file: Path) -> Iterator[Patient]:
+    path = tmp_path / "everkept.db"
+    shutil.copy(empty_file, path)
+    path.chmod(0o600)
+    made = Patient(path, tmp_path / "home")
+    yield made
+    made.close()
+
+
+def chat(world: World, threads: int) -> None:
+    """Threads of one message, ended."""
+    for n in range(threads):
+        world.add(f"chat-{n}", f"Hello number {n}", subject=f"person-{n % 3}")
+        world.end(f"chat-{n}")
+
+
+def causes(found: Diagnosis) -> list[str]:
+    return [finding.cause for finding in found.findings]
+
+
+# ---- the planted cases
+
+Plant = Callable[[Patient], Diagnosis]
+PLANTED: dict[str, Plant] = {}
+
+
+def planted(plant: Plant) -> Plant:
+    """The function's name is the cause that it plants."""
+    PLANTED[plant.__name__] = plant
+    return plant
+
+
+@planted
+def store_missing(patient: Patient) -> Diagnosis:
+    patient.path.unlink()
+    return patient.diagnose_file()
+
+
+@planted
+def store_newer(patient: Patient) -> Diagnosis:
+    patient.change(f"pragma user_version = {SCHEMA + 1}")
+    return patient.diagnose_file()
+
+
+@planted
+def store_foreign(patient: Patient) -> Diagnosis:
+    patient.path.unlink()
+    patient.change("create table recipes(id integer)")
+    patient.path.chmod(0o600)
+    return patient.diagnose_file()
+
+
+@planted
+def store_corrupt(patient: Patient) -> Diagnosis:
+    chat(world := patient.world(), 30)
+    world.run_until_idle()
+    patient.close()
+    whole = bytearray(patient.path.read_bytes())
+    middle = len(whole) // 2 // 4096 * 4096
+    whole[middle : middle + 8 * 4096] = b"\xa5" * 8 * 4096
+    patient.path.write_bytes(whole)
+    return patient.diagnose_file()
+
+
+@planted
+def store_locked(patient: Patient) -> Diagnosis:
+    other = choose_driver().module.connect(str(patient.path), isolation_level=None)
+    other.execute("begin immediate")
+    try:
+        return patient.diagnose_file()
+    finally:
+        other.close()
+
+
+@planted
+def references_broken(patient: Patient) -> Diagnosis:
+    patient.change("insert into fact_events(fact_id, stream_id, seq) values(7, 7, 7)")
+    return patient.diagnose_file()
+
+
+@planted
+def full_text_broken(patient: Patient) -> Diagnosis:
+    patient.remember(Said(object="Lisbon"))
+    patient.close()
+    patient.change("delete from passage_text where rowid = 1")
+    assert causes(patient.diagnose_file()) == [], "only --full reads it"
+    return patient.diagnose_file(full=True)
+
+
+@planted
+def migration_pending(patient: Patient) -> Diagnosis:
+    patient.change(f"pragma user_version = {SCHEMA - 1}")
+    return patient.diagnose_file()
+
+
+@planted
+def library_old(patient: Patient) -> Diagnosis:
+    around = replace(look_around(patient.path), degraded="SQLite 3.45.1 has a WAL bug")
+    return patient.diagnose_file(around=around)
+
+
+@planted
+def network_disk(patient: Patient) -> Diagnosis:
+    around = replace(look_around(patient.path), network="it lies on a network file system (nfs4)")
+    return patient.diagnose_file(around=around)
+
+
+@planted
+def open_to_others(patient: Patient) -> Diagnosis:
+    patient.path.chmod(0o644)
+    return patient.diagnose_file()
+
+
+@planted
+def disk_full(patient: Patient) -> Diagnosis:
+    return patient.diagnose_file(around=replace(look_around(patient.path), free_bytes=30 << 20), failing="disk is full")
+
+
+@planted
+def writes_fail(patient: Patient) -> Diagnosis:
+    patient.world()
+    return patient.diagnose(failing="the database could not be written: attempt to write a readonly database")
+
+
+@planted
+def copies_kept(patient: Patient) -> Diagnosis:
+    patient.world().do(
+        "insert into erasures(project_id, kind, asked_at, done_at, residue) values(1, 'subject', ?, ?, 0)",
+        patient.clock.now_us(), patient.clock.now_us(),
+    )  # fmt: skip
+    copy = patient.path.with_name("everkept.before-2.db")
+    around = replace(look_around(patient.path), copies=((copy, patient.clock.now_us() - US),))
+    return patient.diagnose(around=around)
+
+
+@planted
+def several_machines(patient: Patient) -> Diagnosis:
+    world = patient.world()
+    for worker in ("box-17-ab12", "laptop-23-cd34"):
+        world.do("insert into workers values(?, 4, ?, ?)", worker, world.clock.now_us(), world.clock.now_us())
+    return patient.diagnose(beat=False)
+
+
+@planted
+def clock_moved(patient: Patient) -> Diagnosis:
+    patient.remember(Said(object="Lisbon"))
+    patient.clock.step_wall(-HOUR_S)
+    return patient.diagnose()
+
+
+@planted
+def no_worker(patient: Patient) -> Diagnosis:
+    world = patient.remember(Said(object="Lisbon"))
+    world.runner().heartbeat()
+    world.add("later", "I have a dog")
+    world.tick(HOUR_S)
+    return patient.diagnose(beat=False)
+
+
+@planted
+def lease_of_dead_worker(patient: Patient) -> Diagnosis:
+    world = patient.world()
+    world.schedule("job")
+    world.claim("box-1-aa")
+    world.tick(HOUR_S)
+    return patient.diagnose()
+
+
+@planted
+def worker_too_old(patient: Patient) -> Diagnosis:
+    world = patient.world()
+    world.schedule("job", kind="dream.v2")
+    world.run_until_idle()
+    return patient.diagnose()
+
+
+@planted
+def sweep_failing(patient: Patient) -> Diagnosis:
+    world = patient.world()
+
+    def fail(*_: Any) -> tuple[int, int]:
+        raise Transient("no such function")
+
+    world.runner(tasks=[PeriodicTask(name="sweep_dreams", every_s=60, chunk=fail)])
+    world.maintain()
+    return patient.diagnose()
+
+
+@planted
+def backlog_growing(patient: Patient) -> Diagnosis:
+    chat(world := patient.world(script=Reader()), 30)
+    for _ in range(9):
+        world.step()
+    world.tick(10 * MINUTE_S)
+    return patient.diagnose()
+
+
+@planted
+def input_kills_worker(patient: Patient) -> Diagnosis:
+    world = patient.world()
+    world.schedule("job")
+    for _ in range(world.settings.work.crashes_max):
+        world.claim("box-1-aa")
+        world.tick(HOUR_S)
+        world.maintain()
+    return patient.diagnose()
+
+
+@planted
+def dead_letters(patient: Patient) -> Diagnosis:
+    patient.remember(Said(object="Lisbon"), fails={"summary": Refused("I cannot help with that")})
+    return patient.diagnose()
+
+
+@planted
+def facts_failing(patient: Patient) -> Diagnosis:
+    patient.remember(Said(object="Lisbon"), fails={"facts": Refused("I cannot help with that")})
+    return patient.diagnose()
+
+
+class NoWords:
+    """Word vectors whose package is gone."""
+
+    name = "wordllama"
+    dim = 256
+
+    def lookup(self, _words: Sequence[str]) -> Any:
+        raise ExtraMissing("the package wordllama is not installed")
+
+
+@planted
+def no_vectors(patient: Patient) -> Diagnosis:
+    world = patient.world()
+    world.runner()._tools = Tools(model=None, words=NoWords(), embedder=None)
+    world.add("t", "Hello there")
+    world.live(HOUR_S, every=60)
+    return patient.diagnose()
+
+
+UNCLEAR = {"holds": "unclear", "predicate": "keeps"}
+
+
+@planted
+def conflict_unjudged(patient: Patient) -> Diagnosis:
+    two = [Said(object=place, fields=UNCLEAR) for place in ("Lisbon", "Porto")]
+    patient.remember(*two, fails={"conflicts": Refused("I cannot help with that")})
+    return patient.diagnose(subject="ana")
+
+
+@planted
+def fact_unsettled(patient: Patient) -> Diagnosis:
+    two = [Said(object=place, fields=UNCLEAR) for place in ("Lisbon", "Porto")]
+    world = patient.remember(two[0])
+    world.model = replace_script(world, Reader(*two))
+    world.add("said-1", two[1].text)
+    world.end("said-1")
+    while not world.value("select count(*) from verdicts"):
+        assert world.step()
+    return patient.diagnose(subject="ana")
+
+
+def replace_script(world: World, script: Reader) -> Any:
+    assert world.model is not None
+    world.model._answer = script
+    return world.model
+
+
+def erase_ana(world: World) -> None:
+    subject = world.write(ensure_subject, world.project.id, "ana")
+    world.write(erase, world.project.id, SubjectTarget(subject=subject))
+
+
+@planted
+def fact_erased(patient: Patient) -> Diagnosis:
+    erase_ana(patient.remember(Said(object="Lisbon")))
+    return patient.diagnose()
+
+
+@planted
+def erase_unfinished(patient: Patient) -> Diagnosis:
+    erase_ana(world := patient.remember(Said(object="Lisbon")))
+    world.tick(20 * MINUTE_S)
+    return patient.diagnose()
+
+
+def erased(patient: Patient, **found: Any) -> Diagnosis:
+    erase_ana(world := patient.remember(Said(object="Lisbon")))
+    world.live(MINUTE_S)
+    assert causes(patient.diagnose()) == []
+    for name, value in found.items():
+        world.do(f"update erasures set {name} = ?", value)
+    return patient.diagnose()
+
+
+@planted
+def erase_residue(patient: Patient) -> Diagnosis:
+    return erased(patient, residue=3)
+
+
+@planted
+def erase_unclean(patient: Patient) -> Diagnosis:
+    return erased(patient, unclean="a reader kept the log of the file from being emptied")
+
+
+# ---- providers
+
+
+def weather(patient: Patient, error: ModelError, **kw: Any) -> Diagnosis:
+    chat(world := patient.world(script=down(error), **kw), 5)
+    world.live(2 * HOUR_S, every=300)
+    return patient.diagnose()
+
+
+@planted
+def provider_limiting(patient: Patient) -> Diagnosis:
+    return weather(patient, RateLimited("status 429", retry_after_s=7200))
+
+
+@planted
+def key_refused(patient: Patient) -> Diagnosis:
+    return weather(patient, ProviderDown("the provider answered 401: Incorrect API key provided"))
+
+
+@planted
+def quota_exhausted(patient: Patient) -> Diagnosis:
+    return weather(patient, ProviderDown("the provider answered 429: You exceeded your current quota"))
+
+
+@planted
+def model_unknown(patient: Patient) -> Diagnosis:
+    return weather(patient, ProviderDown("the provider answered 404: The model `x` does not exist"))
+
+
+@planted
+def provider_down(patient: Patient) -> Diagnosis:
+    return weather(patient, Transient("the provider answered 503: overloaded"))
+
+
+@planted
+def provider_slow(patient: Patient) -> Diagnosis:
+    reader = Reader()
+    reader.clock, reader.takes_s = patient.clock, 28.0
+    chat(world := patient.world(script=reader, models__structured_timeout_s=30), 20)
+    world.run_until_idle()
+    assert world.value("select count(*) from windows where facts_at is null or summary_at is null") == 0
+    return patient.diagnose()
+
+
+@planted
+def embedder_down(patient: Patient) -> Diagnosis:
+    away = httpx2.MockTransport(lambda _: httpx2.Response(503))
+    embedder = OpenAIEmbedder(model="m", dim=4, api_key="k", transport=away)
+    pools: dict[Uses, str | None] = {"local": None, "model": "fake", "embedder": embedder.pool}
+    world = patient.world(script=Reader())
+    runner = world.runner(pools=pools)
+    runner._tools = replace(runner._tools, embedder=embedder)
+    chat(world, 3)
+    world.live(2 * HOUR_S, every=300)
+    return patient.diagnose(pools=pools)
+
+
+@planted
+def budget_spent(patient: Patient) -> Diagnosis:
+    chat(world := patient.world(script=Reader(), project_settings={"models.daily_tokens_max": 1}), 5)
+    world.live(HOUR_S, every=60)
+    return patient.diagnose()
+
+
+# ---- nothing scheduled
+
+
+def said_and_left(patient: Patient, **project: Any) -> World:
+    world = patient.world(project_settings=project)
+    world.add("t", "I live in Lisbon")
+    world.live(HOUR_S, every=300)
+    return world
+
+
+@planted
+def memory_off(patient: Patient) -> Diagnosis:
+    said_and_left(patient, **{"memory.enabled": False})
+    return patient.diagnose()
+
+
+@planted
+def idle_null(patient: Patient) -> Diagnosis:
+    said_and_left(patient, **{"window.idle_s": None})
+    return patient.diagnose()
+
+
+@planted
+def timer_missing(patient: Patient) -> Diagnosis:
+    world = patient.world()
+    world.add("t", "I live in Lisbon")
+    world.do("delete from jobs where kind = 'open_window'")
+    world.live(HOUR_S, every=300)
+    return patient.diagnose()
+
+
+# ---- facts there but not recallable
+
+
+@planted
+def fact_below_floor(patient: Patient) -> Diagnosis:
+    patient.remember(Said(object="Lisbon", fields={"confidence": 0.3}))
+    return patient.diagnose()
+
+
+@planted
+def fact_retired(patient: Patient) -> Diagnosis:
+    world = patient.remember(Said(object="Lisbon"))
+    world.write(retire_by_hand, world.project.id, 1, "by hand")
+    return patient.diagnose()
+
+
+@planted
+def fact_superseded(patient: Patient) -> Diagnosis:
+    patient.remember(Said(object="Lisbon"), Said(object="Porto"))
+    assert causes(patient.diagnose()) == [], "the later one is recalled"
+    return patient.diagnose(subject="ana")
+
+
+@planted
+def fact_not_yet_valid(patient: Patient) -> Diagnosis:
+    patient.remember(Said(object="Lisbon", when=" from 2031-05-01 on", fields={"valid_from": "2031-05-01"}))
+    return patient.diagnose()
+
+
+@planted
+def fact_no_longer_valid(patient: Patient) -> Diagnosis:
+    patient.remember(
+        Said(
+            object="Lisbon",
+            when=" from 2019-01-01 to 2020-01-01",
+            fields={"valid_from": "2019-01-01", "valid_until": "2020-01-01"},
+        )
+    )
+    return patient.diagnose()
+
+
+@planted
+def fact_not_indexed(patient: Patient) -> Diagnosis:
+    world = patient.remember(Said(object="Lisbon"))
+    world.do("delete from passages where kind = 'fact'")
+    return patient.diagnose()
+
+
+@planted
+def facts_elsewhere(patient: Patient) -> Diagnosis:
+    patient.remember(Said(object="Lisbon"))
+    return patient.diagnose(subject="Ana")
+
+
+# ---- the tests
+
+
+@pytest.fixture(autouse=True)
+def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "BUSY_S", 0.05)
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_planted_cause_is_found_and_no_other(patient: Patient, cause: str) -> None:
+    found = PLANTED[cause](patient)
+    assert causes(found) == [cause]
+    [finding] = found.findings
+    assert finding.what
+    assert finding.mend
+    assert finding.since is None or finding.since <= patient.clock.now_us() or cause == "clock_moved"
+
+
+def test_every_cause_is_planted_and_says_what_it_means() -> None:
+    assert set(PLANTED) == set(CAUSES)
+    assert all(cause.title and cause.means and cause.mends for cause in CAUSES.values())
+    assert {name for cause in CAUSES.values() for name in cause.explained_by} <= set(CAUSES)
+
+
+BLIND = {"store_missing", "store_newer", "store_foreign"}
+
+
+@pytest.mark.parametrize("cause", sorted({*BLIND, "store_corrupt", "migration_pending", "store_locked"}))
+def test_could_not_look_and_found_something_are_told_apart(patient: Patient, cause: str) -> None:
+    assert PLANTED[cause](patient).looked is (cause not in BLIND)
+
+
+def test_a_store_that_cannot_be_read_for_a_lock_was_not_looked_at(patient: Patient) -> None:
+    other = choose_driver().module.connect(str(patient.path), isolation_level=None)
+    other.execute("pragma locking_mode = exclusive")
+    other.execute("begin exclusive")
+    other.execute("insert into counters values('x', 1)")
+    other.execute("commit")
+    found = patient.diagnose_file()
+    other.close()
+    assert (causes(found), found.looked) == (["store_locked"], False)
+
+
+def test_a_file_that_is_no_database_is_damaged(patient: Patient) -> None:
+    patient.path.write_bytes(b"not a database at all " * 1000)
+    found = patient.diagnose_file()
+    assert (causes(found), found.looked) == (["store_corrupt"], True)
+
+
+def healthy(patient: Patient) -> World:
+    """A store in use: facts that were replaced, repeated, corrected and retired beside others that hold."""
+    said = [Said(object=place) for place in ("Lisbon", "Porto", "Porto")]
+    world = patient.remember(
+        *said,
+        Said(object="Rome", fields={"confidence": 0.2}),
+        Said(object="Oslo", when=" from 2031-01-01 on", fields={"valid_from": "2031-01-01"}),
+    )
+    world.write(retire_by_hand, world.project.id, 1, "by hand")
+    chat(world, 12)
+    world.live(HOUR_S, every=60)
+    erase_ana_s_friend(world)
+    world.add("open", "still talking", subject="bo")
+    world.set_thread("open", '{"window.idle_s": 900}')
+    world.live(5 * MINUTE_S, every=60)
+    return world
+
+
+def erase_ana_s_friend(world: World) -> None:
+    world.write(
+        erase, world.project.id, SubjectTarget(subject=world.write(ensure_subject, world.project.id, "person-1"))
+    )
+
+
+def test_a_healthy_store_has_nothing_to_mend(patient: Patient) -> None:
+    world = healthy(patient)
+    found = patient.diagnose(full=True)
+    assert found.findings == []
+    assert found.looked
+    assert found.held_back["retired"] == 1
+    assert [worker.id for worker in found.workers] == ["w1"]
+    assert world.value("select count(*) from facts where live") >= 1
+    found = patient.diagnose_file(full=True)
+    assert found.findings == []
+    assert (found.store["journal_mode"], found.store["mode"]) == ("wal", "600")
+
+
+def test_a_new_store_has_nothing_to_mend(patient: Patient) -> None:
+    patient.world()
+    assert patient.diagnose(beat=False, full=True).findings == []
+
+
+def test_figures_are_shown_beside_the_causes(patient: Patient) -> None:
+    world = patient.world()
+    world.schedule("late")
+    world.schedule("held")
+    world.claim("box-1-aa")
+    world.tick(HOUR_S)
+    found = patient.diagnose()
+    assert (found.expired_leases, found.refused_finishes, found.dead_letters) == (1, 0, {})
+    assert [(lane.subject, lane.ready, round(lane.oldest_due_s)) for lane in found.lanes] == [("ana", 1, 3600)]
+
+
+def finding_of(found: Diagnosis) -> Finding:
+    [finding] = found.findings
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("level", "mend"),
+    [
+        ("thread", "everkept threads set t window.idle_s=60 memory.enabled=true"),
+        ("project", "everkept projects set default memory.enabled=true"),
+        ("process", "EVERKEPT_MEMORY__ENABLED=true (now from environment EVERKEPT_MEMORY__ENABLED), and restart"),
+    ],
+)
+def test_the_setting_that_keeps_memory_off_is_named_where_it_stands(patient: Patient, level: str, mend: str) -> None:
+    world = patient.world(**({"memory__enabled": False} if level == "process" else {}))
+    if level == "project":
+        world.set_project(memory__enabled=False)
+    world.create("t")
+    if level == "thread":
+        world.set_thread("t", '{"window.idle_s": 60, "memory.enabled": false}')
+    world.add("t", "I live in Lisbon", "and I like it")
+    world.live(26 * HOUR_S, every=3600)
+    finding = finding_of(patient.diagnose())
+    assert (finding.cause, finding.mend, finding.chosen) == ("memory_off", mend, level == "thread")
+    assert finding.evidence == {"setting": "memory.enabled", "set_in": level, "threads": 1, "messages": 2}
+
+
+def test_rate_limit_says_when_it_ends(patient: Patient) -> None:
+    finding = finding_of(provider_limiting(patient))
+    assert finding.evidence["waiting"] == 10
+    assert "2025-06-15" in str(finding.evidence["asked_again_at"])
+
+
+def test_dead_letters_are_counted_by_cause_and_kind(patient: Patient) -> None:
+    finding = finding_of(dead_letters(patient))
+    assert finding.evidence == {"jobs": 1, "summarise_episode": 1}
+    assert finding.mend == "everkept jobs retry-all --cause refused"
+
+
+def test_facts_failing_names_the_episode_to_retry(patient: Patient) -> None:
+    finding = finding_of(facts_failing(patient))
+    assert finding.evidence == {"episodes": 1, "refused": 1}
+    assert finding.mend.endswith("everkept jobs retry epi_1 --stage facts")
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [
+        ("status_code: 401, model_name: m, body: {'message': 'no'}", "key_refused"),
+        ("the embeddings server refuses this key or account (403)", "key_refused"),
+        ("the provider answered 400: API key not valid. Please pass a valid API key.", "key_refused"),
+        ("the provider answered 402: Payment Required", "quota_exhausted"),
+        ("the provider answered 429: insufficient_quota", "quota_exhausted"),
+        ("the provider answered 404: model 'x' not found, try pulling it first", "model_unknown"),
+        ("the embeddings server does not know this model or path", "model_unknown"),
+        ("no reply within 90 s", "provider_slow"),
+        ("the model did not answer within 30 s", "provider_slow"),
+        ("ConnectError: connection refused", "provider_down"),
+        ("the provider answered 500: quite unauthorised nonsense about models", "provider_down"),
+    ],
+)
+def test_what_the_provider_said_is_read_for_its_cause(reason: str, cause: str) -> None:
+    assert cause_of(reason) == cause
+
+
+def test_looking_changes_nothing(patient: Patient) -> None:
+    chat(world := patient.world(), 3)
+    world.tick(HOUR_S)
+    patient.close()
+    before = patient.path.read_bytes()
+    assert causes(patient.diagnose_file(full=True)) == ["no_worker"]
+    assert patient.path.read_bytes() == before

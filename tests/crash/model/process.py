@@ -1,0 +1,650 @@
+"""The system under test: the real store and up to three workers in one thread, each moved one store call at a time.
+
+A worker that is not moved is frozen; one that is killed writes nothing more. Time is virtual, that of the event loop
+too, so that time-outs happen when the clock is moved. What the workers were promised and what they report is told to
+the oracle from here, before and after each call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from tests.crash.model.oracle import HeldLease, Message, Oracle, Violation, must
+from tests.crash.model.provider import Provider, QuestionKey
+from tests.crash.model.trouble import Connections, Killed, Trouble
+
+from everkept.config import Settings
+from everkept.derive.kinds import job_kinds, periodic_tasks
+from everkept.derive.tools import Tools
+from everkept.domain.jobs import Done, Lease, Snooze
+from everkept.errors import LeaseLost, RateLimited, SubjectMoved
+from everkept.models.journaled import JournaledModel
+from everkept.ports.clock import VirtualClock
+from everkept.store.jobs import Claimed
+from everkept.store.journal import StoreJournal
+from everkept.store.store import Store
+from everkept.work.job import JobContext
+from everkept.work.maintenance import Maintenance
+from everkept.work.runner import Runner
+
+TURNS = 6
+"""Turns of the loop after which everything that can run has come to its next gate."""
+SPENDS_NOTHING = ("rate_limited", "provider_down", "over_budget", "subject_moved", "store_unavailable", "store_full")
+WITHOUT_LEASE = ("begin_ask", "commit_reply", "judge_reply", "refuse_finish", "clean_file")
+"""All that a job may write without its lease: the journal, the count of refusals, and a file that is rewritten."""
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose timers follow the virtual clock."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._virtual = clock
+        super().__init__()
+
+    def time(self) -> float:
+        return self._virtual.monotonic_s()
+
+
+class Port:
+    """The store as one worker sees it: each call of a job waits at a gate until the worker is moved."""
+
+    def __init__(self, process: Process, worker: Worker) -> None:
+        self._process = process
+        self._worker = worker
+
+    async def write(self, function: Callable[..., Any], *args: Any) -> Any:
+        await self._worker.gate()
+        return self._process.perform(self._worker, function, args)
+
+    async def read(self, function: Callable[..., Any], *args: Any, **kw: Any) -> Any:
+        await self._worker.gate()
+        self._process.note_read()
+        return self._process.store.read_now(function, *args, **kw)
+
+    def write_now(self, function: Callable[..., Any], *args: Any, urgent: bool = False) -> Any:
+        return self._process.perform(self._worker, function, args)
+
+
+class Worker:
+    """One process with its runner and its heartbeat."""
+
+    def __init__(self, process: Process, name: str) -> None:
+        self.process = process
+        self.name = name
+        self.alive = True
+        self.maintained = False
+        self.free = False
+        """Runs without waiting at gates."""
+        self._allowed = 0
+        self._waiting: list[asyncio.Future[None]] = []
+        self.port = cast(Store, Port(process, self))
+        journaled = JournaledModel(
+            process.provider, StoreJournal(self.port, process.settings), process.trouble,
+            asks_max=process.settings.models.asks_max,
+        )  # fmt: skip
+        self.maintenance = Maintenance(self.port, periodic_tasks(process.settings), process.clock)
+        self.runner = Runner(
+            self.port, job_kinds(process.settings), process.settings, Tools(model=journaled, words=None, embedder=None),
+            owner=name, clock=process.clock, faults=process.trouble, pools={"model": process.provider.pool},
+            maintenance=self.maintenance,
+        )  # fmt: skip
+
+    async def gate(self) -> None:
+        """Pass if the worker may do a call; else wait until it is moved. A dead one never passes."""
+        if not self.alive:
+            raise asyncio.CancelledError
+        if self.free:
+            return
+        if self._allowed > 0:
+            self._allowed -= 1
+            return
+        waiting = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        try:
+            await waiting
+        finally:
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
+        if not self.alive:
+            raise asyncio.CancelledError
+
+    def move(self, calls: int | None) -> None:
+        """Let the jobs that wait at gates do so many calls, in turn; None: all they want."""
+        self.free, self._allowed = calls is None, calls or 0
+        for waiting in list(self._waiting):
+            if not self.free:
+                if self._allowed <= 0:
+                    break
+                self._allowed -= 1
+            self._waiting.remove(waiting)
+            if not waiting.done():
+                waiting.set_result(None)
+
+    def stop_moving(self) -> None:
+        self.free, self._allowed = False, 0
+
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        return [task for _, task, _ in self.runner._running.values()]
+
+    def kill(self) -> None:
+        """It is gone between two calls; what it held stays leased."""
+        self.alive = False
+        for task in self.tasks:
+            task.cancel()
+
+
+class Process:
+    def __init__(
+        self, path: Path, clock: VirtualClock, settings: Settings, oracle: Oracle, tally: Counter[str]
+    ) -> None:
+        self.path = path
+        self.clock = clock
+        self.settings = settings
+        self.oracle = oracle
+        self.tally = tally
+        self.trouble = Trouble()
+        self.trouble.tally = tally
+        self.provider = Provider(self._asked, self._answered)
+        self.provider.tally = tally
+        self.connections = Connections(self.trouble)
+        self.loop = VirtualLoop(clock)
+        self.loop.set_exception_handler(lambda _loop, _context: None)  # a killed task has nobody who awaits it
+        self.dead = False
+        self.violations: list[Violation] = []
+        self.workers: dict[str, Worker] = {}
+        self._paid: dict[asyncio.Task[Any] | None, tuple[QuestionKey, bool]] = {}
+        self._revisions: dict[asyncio.Task[Any] | None, dict[int, int]] = {}
+        """What each subject was at when a job read first."""
+        self._lives = 0
+        self.store = self._open()
+
+    # ---- life
+
+    def _open(self) -> Store:
+        store = Store(self.path, clock=self.clock, threads=False, faults=self.trouble, connect=self.connections.connect)
+        store.open()
+        return store
+
+    def worker(self, number: int) -> Worker:
+        """A worker has another name after each start of its process (C10)."""
+        name = f"w{number}.{self._lives}"
+        worker = self.workers.get(name)
+        if worker is None or not worker.alive:
+            if worker is not None:
+                self._lives += 1
+                name = f"w{number}.{self._lives}"
+            worker = self.workers[name] = Worker(self, name)
+        return worker
+
+    @property
+    def living(self) -> list[Worker]:
+        return [w for w in self.workers.values() if w.alive]
+
+    def die(self) -> None:
+        self.dead = True
+        for worker in self.living:
+            worker.kill()
+
+    def restart(self) -> None:
+        """After a kill: what was not committed is gone; the file is opened again."""
+        self.die()
+        self.settle()
+        self.connections.drop()
+        self.workers.clear()
+        self.provider.late.clear()
+        self._paid.clear()
+        self._revisions.clear()
+        self._lives += 1
+        self.dead = False
+        armed = self.trouble.armed
+        if armed:
+            self.trouble.calm()
+        self.store = self._open()
+        self.tally["restart.after_kill"] += 1
+
+    def stop_and_start(self) -> None:
+        """A polite end (SIGTERM): running jobs are handed back, the store is closed and opened again."""
+        for worker in self.living:
+            worker.move(None)
+            for task in worker.tasks:
+                task.cancel()
+        self.settle()
+        if self.dead:
+            return
+        for worker in self.living:
+            must(not worker.tasks, "G7", f"{worker.name} was stopped and still runs a job")
+            worker.kill()
+        self.trouble.calm()
+        self.store.close()
+        self.connections.drop()
+        self.workers.clear()
+        self._lives += 1
+        self.store = self._open()
+        self.tally["restart.polite"] += 1
+
+    def close(self) -> None:
+        self.die()
+        self.settle()
+        self.connections.drop()
+        self.loop.close()
+
+    # ---- moving
+
+    def settle(self) -> None:
+        self.loop.run_until_complete(_turns())
+
+    def look_for_work(self, worker: Worker, calls: int | None) -> int:
+        """One round of a worker: claim what is next, and let its jobs do so many store calls; jobs started.
+
+        Its first is preceded by maintenance, as in `Runner.run`: a clock that was set back is noticed by that.
+        """
+        if not worker.maintained:
+            worker.maintained = True
+            self.maintain(worker)
+
+        async def go() -> int:
+            worker.free = True
+            try:
+                return await worker.runner.step()
+            except (Killed, asyncio.CancelledError):
+                return 0
+            except Exception as error:  # noqa: BLE001  (the runner says so and tries again each tick)
+                self.tally[f"poll_failed.{type(error).__name__}"] += 1
+                return 0
+            finally:
+                worker.stop_moving()
+
+        started = self.loop.run_until_complete(go())
+        self.move(worker, calls)
+        return started
+
+    def move(self, worker: Worker, calls: int | None) -> None:
+        if not worker.alive:
+            return
+        worker.move(calls)
+        self.settle()
+        worker.stop_moving()
+
+    def maintain(self, worker: Worker) -> int:
+        async def go() -> int:
+            worker.free = True
+            try:
+                return await worker.maintenance.step()
+            except (Killed, asyncio.CancelledError):
+                return 0
+            except Exception as error:  # noqa: BLE001  (a store that is full or failing: the next tick tries again)
+                self.tally[f"maintenance_failed.{type(error).__name__}"] += 1
+                return 0
+            finally:
+                worker.stop_moving()
+
+        repaired = self.loop.run_until_complete(go())
+        self.note_taken()
+        return repaired
+
+    def beat(self, worker: Worker) -> None:
+        try:
+            worker.runner.heartbeat()
+        except (Killed, asyncio.CancelledError):
+            return
+        except Exception as error:  # noqa: BLE001  (the next beat tries again)
+            self.tally[f"beat_failed.{type(error).__name__}"] += 1
+            return
+        self.settle()
+
+    # ---- one store call of a worker
+
+    def perform(self, worker: Worker, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Do it, and compare with what the oracle expects. A violation is kept: a runner books whatever is raised."""
+        try:
+            return self._perform(worker, function, args)
+        except Violation as violation:
+            self.violations.append(violation)
+            raise
+
+    def _perform(self, worker: Worker, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        if not worker.alive or self.dead:
+            raise asyncio.CancelledError
+        name = function.__name__
+        lease = _lease_of(function, args)
+        held = None if lease is None else self._held(lease)
+        before = None if lease is None else self._effect_of(lease)
+        paid = self._paid.pop(_task(), None)
+        must(
+            paid is None or name in ("commit_reply", "_fail", "_book"),
+            "G8", f"{name} came between a reply that was paid for and its commit",
+        )  # fmt: skip
+        read_at = self._revisions.get(_task(), {}) if name == "_commit" else {}
+        must(
+            lease is not None or name in WITHOUT_LEASE or _task() not in worker.tasks,
+            "G6", f"a job wrote {name} without its lease",
+        )  # fmt: skip
+        if name in ("_fail", "_book"):  # cancelled between the answer and its commit: it never reached the journal
+            self.tally["reply.lost"] += paid is not None
+            paid = None
+        try:
+            result = self.store.write_now(function, *args)
+        except Killed:
+            self.die()
+            if name == "follow_clock":
+                self._clock_followed()
+            if name == "_poll":
+                self._claimed_unawares(worker)
+            if lease is not None:
+                self._both_or_neither(lease, before)
+            raise asyncio.CancelledError from None
+        except LeaseLost:
+            must(paid is None, "G8", "a reply that was paid for was refused because a lease was lost")
+            if lease is not None:
+                self._refused(lease, held)
+            raise
+        except SubjectMoved:
+            self.tally["subject_moved"] += 1
+            raise
+        except Exception as error:
+            self.tally[f"call_failed.{type(error).__name__}"] += 1
+            if name == "follow_clock":
+                self._clock_followed()
+            if name == "_poll":
+                self._claimed_unawares(worker)
+            if lease is not None:
+                self._both_or_neither(lease, before)
+                self._perhaps_reported(lease)
+            raise
+        if paid is not None:
+            self.oracle.keeps(paid[0], good=paid[1])
+            self.tally["reply.kept" if paid[1] else "reply.rejected"] += 1
+        if name == "_poll":
+            self._claimed(worker, result[0])
+        elif name == "renew_leases":
+            self._renewed(worker, result)
+        elif name == "follow_clock":
+            self._clock_followed()
+        elif lease is not None:
+            self._accepted(lease, held, name, function, args)
+            if lease.kind == "extract_facts" and read_at:
+                self._subject_stood_still(lease, moved_from=read_at[lease.subject])
+        return result
+
+    def note_read(self) -> None:
+        """What facts are made of is read first; what is read later does not count."""
+        task = _task()
+        if task is not None and task.get_name().startswith("extract_facts ") and task not in self._revisions:
+            self._revisions[task] = dict(self.rows("select id, revision from subjects"))
+
+    def _subject_stood_still(self, lease: Lease, *, moved_from: int) -> None:
+        """Writing facts moves the subject by one: any more was somebody else between the job's reading and this."""
+        now = self.value("select revision from subjects where id = ?", lease.subject)
+        must(
+            now <= moved_from + 1,
+            "G6", f"{lease.kind} {lease.key} read its subject at {moved_from}, and wrote facts to it at {now - 1}",
+        )  # fmt: skip
+
+    def _asked(self, key: QuestionKey) -> None:
+        try:
+            self.oracle.asked(key)
+        except Violation as violation:
+            self.violations.append(violation)
+            raise
+
+    def _answered(self, key: QuestionKey, good: bool) -> None:
+        self._paid[_task()] = key, good
+
+    def _claimed(self, worker: Worker, claimed: Claimed) -> None:
+        now = self.clock.now_us()
+        busy = len(worker.runner._running)
+        must(
+            busy + len(claimed.leases) <= worker.runner.slots, "G7", f"{worker.name} claimed more than its free slots"
+        )  # fmt: skip
+        self._lanes_are_shared(worker, claimed)
+        for lease in claimed.leases:
+            held = HeldLease(
+                job=lease.job, fence=lease.fence, until_us=now + int(self.settings.work.lease_s * 1e6),
+                owner=worker.name, kind=lease.kind, key=lease.key, project=lease.project,
+            )  # fmt: skip
+            self.tally["claim"] += 1
+            must(
+                lease.uses != "model" or now >= self.oracle.stay_away_until_us,
+                "G7", f"{worker.name} took {lease.kind} {lease.key} though the provider asked to stay away",
+            )  # fmt: skip
+            self.tally["claim.alone"] += lease.alone
+            self.oracle.claimed(
+                held, crashes=lease.crashes, alone=lease.alone, beside=busy + len(claimed.leases) - 1, now_us=now
+            )
+
+    def _lanes_are_shared(self, worker: Worker, claimed: Claimed) -> None:
+        """A lane that was just given a job leaves one slot of all that live to others (G13)."""
+        since = self.clock.now_us() - int(3 * self.settings.work.heartbeat_s * 1e6)
+        live = self.value("select coalesce(sum(slots), 0) from workers where seen_at > ?", since)
+        most = max(1, max(live, worker.runner.slots) - 1)
+        for lane in {lease.lane for lease in claimed.leases}:
+            held = self.value("select count(*) from jobs where state = 'leased' and lane_id = ?", lane)
+            must(held <= most, "G13", f"lane {lane} was given {held} slots, {most} are the most it may have")
+
+    def _claimed_unawares(self, worker: Worker) -> None:
+        """The answer to a claim was lost: what was committed is booked on a worker that does not know of it."""
+        held = self.rows(
+            "select id, fence, lease_until, kind, key, project_id, crashes from jobs"
+            " where owner = ? and state = 'leased'",
+            worker.name,
+        )
+        for job, fence, until, kind, key, project, crashes in held:
+            if fence > self.oracle.fences.get(job, 0):
+                lease = HeldLease(
+                    job=job, fence=fence, until_us=until, owner=worker.name, kind=kind, key=key, project=project
+                )
+                self.tally["claim.unawares"] += 1
+                now = self.clock.now_us()
+                self.oracle.claimed(lease, crashes=crashes, alone=True, beside=0, now_us=now)
+
+    def _renewed(self, worker: Worker, held: dict[int, int]) -> None:
+        now = self.clock.now_us()
+        self.oracle.seen_us[worker.name] = now
+        for job, fence in held.items():
+            lease = self.oracle.leases.get(job)
+            must(
+                lease is not None and lease.fence == fence and lease.holds(now),
+                "G6", f"{worker.name} renewed a lease of job {job} that had ended",
+            )  # fmt: skip
+            assert lease is not None
+            lease.until_us = now + int(self.settings.work.lease_s * 1e6)
+            self.tally["renewed"] += 1
+
+    def _clock_followed(self) -> None:
+        """The wall clock was set back, and what was promised with it: a lease ends no later than before."""
+        now = self.clock.now_us()
+        for job, fence, until in self.rows("select id, fence, lease_until from jobs where state = 'leased'"):
+            lease = self.oracle.leases.get(job)
+            if lease is not None and lease.fence == fence and until < lease.until_us:
+                lease.until_us = until
+                self.tally["clock.followed"] += 1
+        for name, seen in self.oracle.seen_us.items():
+            self.oracle.seen_us[name] = min(seen, now)
+
+    def _held(self, lease: Lease) -> HeldLease | None:
+        held = self.oracle.leases.get(lease.job)
+        return held if held is not None and held.fence == lease.fence else None
+
+    def _accepted(
+        self, lease: Lease, held: HeldLease | None, name: str, function: Callable[..., Any], args: tuple[Any, ...]
+    ) -> None:
+        """The store took what a holder brought."""
+        now = self.clock.now_us()
+        must(
+            held is not None and held.holds(now),
+            "G6", f"{name} of {lease.kind} {lease.key} was accepted from {held and held.owner} without its lease",
+        )  # fmt: skip
+        if lease.kind == "erase_scope":  # it takes the jobs of what it destroys, from whoever holds them
+            for other in self._no_longer_leased():
+                other.taken = other.erased_beside = True
+        if name == "erase_chunk":
+            return
+        outcome = args[1] if name == "_book" else None
+        clean = name == "_commit" or isinstance(outcome, Done | Snooze)
+        row = self.job(lease.job)
+        if row is not None:
+            state, attempts, _, fence = row
+            must(state != "leased" or fence != lease.fence, "G6", f"{name} left {lease.kind} {lease.key} leased")
+            if name == "_fail":
+                self._charged(lease, args[3], state, attempts)
+                if isinstance(args[2], RateLimited):
+                    self.oracle.told_to_stay_away(args[2].retry_after_s, now)
+            clean = clean or state in ("done", "discarded")
+        self.tally[f"report.{name}"] += 1
+        self.tally[f"done.{lease.kind}"] += name == "_commit"
+        self.oracle.reported(lease.job, clean=clean)
+
+    def _charged(self, lease: Lease, error_class: str, state: str, attempts: int) -> None:
+        """What a failure costs is decided by its class alone."""
+        self.tally[f"failure.{error_class}"] += 1
+        if error_class in SPENDS_NOTHING:
+            must(
+                state == "waiting" and attempts == lease.attempts,
+                "G7", f"{error_class} cost {lease.kind} {lease.key} an attempt ({attempts}, {state})",
+            )  # fmt: skip
+        elif error_class in ("refused", "permanent", "invalid_output"):
+            must(state == "dead", "G7", f"{error_class} left {lease.kind} {lease.key} {state}")
+        else:
+            must(attempts <= lease.attempts + 1, "G7", f"{error_class} cost {lease.kind} {lease.key} too much")
+
+    def _refused(self, lease: Lease, held: HeldLease | None) -> None:
+        now = self.clock.now_us()
+        wrongly = held is not None and held.holds(now) and not held.erased_beside
+        must(not wrongly, "G6", f"{lease.kind} {lease.key} was refused although its lease holds")
+        self.tally["refused"] += 1
+        if held is None or held.taken:
+            self.tally["refused.taken"] += 1
+        elif held.until_us <= now:
+            self.tally["refused.ended"] += 1
+        if held is not None and held.erased_beside:
+            self.tally["refused.erased"] += 1
+
+    # ---- effect and completion are one (G6)
+
+    def _effect_of(self, lease: Lease) -> tuple[Any, ...] | None:
+        """(the job as it is booked, what its effect would change)."""
+        effects = {
+            "open_window": ("select covered_seq from streams where id = ?", (lease.key,)),
+            "summarise_episode": (
+                "select summary_at from slices where window_id = ? and slice = ?", tuple(lease.key.split("."))
+            ),
+            "extract_facts": (
+                "select facts_at, (select count(*) from facts f where f.window_id = slices.window_id) from slices"
+                " where window_id = ? and slice = ?", tuple(lease.key.split("."))
+            ),
+            "fold_summary": ("select summary_through from streams where id = ?", (lease.key,)),
+            "judge_conflicts": (
+                "select count(*) from verdicts where subject_id = ? and verdict is null", (lease.key,)
+            ),
+        }  # fmt: skip
+        booked = self.rows("select state, fence, owner from jobs where id = ?", lease.job)
+        if lease.kind not in effects:
+            return booked, ()
+        sql, params = effects[lease.kind]
+        return booked, self.rows(sql, *params)
+
+    def _both_or_neither(self, lease: Lease, before: tuple[Any, ...] | None) -> None:
+        """A call that was cut off: looked at after what was not committed is gone."""
+        if before is None:
+            return
+        if self.dead:
+            self.connections.drop()
+        after = self._effect_of(lease)
+        assert after is not None
+        still_leased = after[0] == before[0]
+        must(
+            not still_leased or after[1] == before[1],
+            "G6", f"{lease.kind} {lease.key} was cut off with its effect committed and its completion not",
+        )  # fmt: skip
+        self.tally["cut_off"] += 1
+        if not still_leased:
+            self.tally["cut_off.committed"] += 1
+            self.oracle.reported(lease.job, clean=True)
+
+    def _perhaps_reported(self, lease: Lease) -> None:
+        """An error after the commit: the worker was told of a failure, and the job is booked all the same."""
+        row = self.job(lease.job)
+        if row is not None and (row[0] != "leased" or row[3] != lease.fence) and lease.job in self.oracle.leases:
+            self.oracle.reported(lease.job, clean=row[2] == 0)
+
+    # ---- what others take
+
+    def note_taken(self) -> None:
+        """After the backstops: leases they have ended must have been over."""
+        now = self.clock.now_us()
+        unseen_us = int(3.5 * self.settings.work.heartbeat_s * 1e6)
+        for lease in self._no_longer_leased():
+            seen = self.oracle.seen_us.get(lease.owner)
+            over = lease.erased_beside or lease.until_us <= now or (seen is not None and seen <= now - unseen_us)
+            must(
+                over,
+                "G7",
+                f"{lease.kind} {lease.key} was taken from {lease.owner}, who holds it: {lease} at {now}, seen {seen}",
+            )
+            lease.taken = True
+            self.tally["expired"] += 1
+
+    def _no_longer_leased(self) -> list[HeldLease]:
+        leased = dict(self.rows("select id, fence from jobs where state = 'leased'"))
+        return [x for x in self.oracle.leases.values() if not x.taken and leased.get(x.job) != x.fence]
+
+    # ---- looking, past the store
+
+    def rows(self, sql: str, *params: object) -> list[tuple[Any, ...]]:
+        """Read the file over a connection that the store knows nothing of."""
+        if self.dead or self._looking_at is not self.store:
+            self._looker = None
+        if self._looker is None:
+            self._looker = self.connections.connect(self.path, True)
+            self._looking_at = self.store
+        found: list[tuple[Any, ...]] = self._looker.execute(sql, params).fetchall()
+        return found
+
+    _looker: Any = None
+    _looking_at: Store | None = None
+
+    def value(self, sql: str, *params: object) -> Any:
+        rows = self.rows(sql, *params)
+        return rows[0][0] if rows else None
+
+    def job(self, job: int) -> tuple[str, int, int, int] | None:
+        """(state, attempts, crashes, fence)."""
+        rows = self.rows("select state, attempts, crashes, fence from jobs where id = ?", job)
+        return rows[0] if rows else None
+
+
+async def _turns() -> None:
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+
+
+def _task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
+def _lease_of(function: Callable[..., Any], args: Sequence[Any]) -> Lease | None:
+    """The lease under which a worker's call would write; None for calls that need none."""
+    match function.__name__:
+        case "_commit":
+            context: JobContext = function.__self__  # type: ignore[attr-defined]
+            return context.lease
+        case "_book" | "erase_chunk":
+            lease: Lease = args[0]
+            return lease
+        case "_fail":
+            failed: JobContext = args[0]
+            return failed.lease
+        case _:
+            return None
+
+
+def words_of(messages: Sequence[Message]) -> set[str]:
+    return {m.word for m in messages}

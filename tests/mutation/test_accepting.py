@@ -1,0 +1,18 @@
+"""Bugs that lose or double what was accepted, or hide what became of it (G1 to G5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.mutation.gate import Verdict
+from tests.mutation.planted import ACCEPTING, Planted
+
+BUGS = ACCEPTING
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.guarantee} {bug.name}")
+def test_planted_bug_is_caught(bug: Planted, judge: Callable[[Planted], Verdict]) -> None:
+    verdict = judge(bug)
+    assert not verdict.why_not, f"{bug.layer}: {verdict.why_not}"
+    assert verdict.caught_by
