@@ -418,6 +418,12 @@ REMEMBERING = (
         tests=(API + "test_lists_of_each_scope",),
     ),
     Planted(
+        name="two subjects share what they speak of", guarantee="G15", layer="contract", file="store/facts.py",
+        old="select entity_id from entity_aliases where subject_id = :subject and norm = :norm",
+        new="select entity_id from entity_aliases where :subject = :subject and norm = :norm",
+        tests=(FACTS + "test_two_subjects_speak_of_things_of_their_own",),
+    ),
+    Planted(
         name="a hand reaches into another project", guarantee="G15", layer="contract", file="store/jobs.py",
         old="from jobs where id = :id and project_id = :project\"\n",
         new="from jobs where id = :id and :project = :project\"\n",

@@ -128,6 +128,27 @@ def test_a_ruling_is_made_once_over_the_subject_that_the_judge_saw(world: World)
     assert rows == [("tea", 1, 0, 20, 2), ("coffee", 1, 0, None, None)]
 
 
+def test_facts_made_from_what_was_forgotten_meanwhile_are_not_written(world: World) -> None:
+    world.create("t")
+    (fact,) = world.write(write_facts, by_hand(world, "a"), [lives_in("Lisbon")], "[]")
+    for why in ("wrong", None):
+        read = world.read(subject_revision, 1)
+        world.write(retire_by_hand, world.project.id, fact, why)
+        with pytest.raises(SubjectMoved):
+            world.write(write_facts, by_hand(world, "b", revision=read), [lives_in("Porto")], "[]")
+
+
+def test_two_subjects_speak_of_things_of_their_own(world: World) -> None:
+    for subject, city in ((1, "Berlin"), (2, "Lisbon")):
+        world.create(f"t{subject}", subject=f"s{subject}")
+        of = FactsOf(project=world.project.id, subject=subject, window=None, slice=0, revision=None, key="k")
+        world.write(write_facts, of, [lives_in(city, said_at=subject)], "[]")
+    slots = (
+        "select f.subject_id, e.subject_id, f.object, f.closed_at from facts f join entities e on e.id = f.entity_id"
+    )
+    assert world.rows(f"{slots} order by f.id") == [(1, 1, "Berlin", None), (2, 2, "Lisbon", None)]
+
+
 def test_an_end_is_known_once_what_gave_it_is_recorded(world: World) -> None:
     world.create("t")
     for at, city in enumerate(("Berlin", "Lisbon"), 1):

@@ -486,6 +486,22 @@ def test_a_drained_worker_gives_its_jobs_back_at_no_cost(world: World) -> None:
     assert world.rows("select * from workers") == []
 
 
+def test_a_worker_that_stops_signs_off(world: World) -> None:
+    """Its slots are no longer counted, so that a lane may not hold all of what is left."""
+    runner = world.runner(kinds=kind_of())
+    runner.heartbeat()
+    assert world.read(live_slots, 60) == runner.slots
+
+    async def go() -> None:
+        running = asyncio.create_task(runner.run())
+        await asyncio.sleep(0)
+        runner.stop(0.0)
+        await running
+
+    world.run(go())
+    assert world.read(live_slots, 60) == 0
+
+
 def test_a_lease_taken_in_the_past_is_worth_nothing_after_the_wall_clock_stepped_forward(world: World) -> None:
     """B09: the job runs again; the first run's finish is refused rather than believed."""
     lease = leased(world)
