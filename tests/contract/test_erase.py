@@ -29,10 +29,10 @@ from everkept.ports.models import RawReply
 from everkept.store.changes import read_changes
 from everkept.store.embeddings import keep_embeddings, last_erasure
 from everkept.store.erase import Erasure, erase, erase_chunk, find_erasure, plan_erase, residue
-from everkept.store.facts import FactsOf, NewFact, list_facts, subject_revision, write_facts
-from everkept.store.jobs import ClaimRequest, claim, expire_leases, finish, promote_due
+from everkept.store.facts import FactsOf, NewFact, judge_wish, list_facts, subject_revision, write_facts
+from everkept.store.jobs import ClaimRequest, claim, expire_leases, finish, promote_due, schedule
 from everkept.store.journal import begin_ask, commit_reply, kept_replies, subject_epoch
-from everkept.store.projects import ensure_project, ensure_subject, find_project, find_subject
+from everkept.store.projects import add_key, ensure_project, ensure_subject, find_project, find_subject
 from everkept.store.reprocess import Selection, reprocess_chunk
 from everkept.store.search import find_postings, load_hits
 from everkept.store.store import Store
@@ -45,6 +45,7 @@ from everkept.store.streams import (
     list_events,
     list_threads,
     request_end,
+    set_thread_settings,
     sweep_unembedded,
 )
 from everkept.store.windows import find_window, fold_input, list_windows, open_windows, write_slice_summary
@@ -277,6 +278,37 @@ def test_erasing_an_event_takes_the_replies_that_saw_it_and_derives_its_window_a
     assert world.residue(EventTarget(stream=stream, seq=1)) == 0
 
 
+def test_erasing_an_event_takes_every_reply_that_saw_it_and_no_other(world: World) -> None:
+    world.say("chat", "I live in Lisbon", "I work at Qwertzuiop")
+    window = world.end("chat")
+    stream = world.stream("chat")
+    fact = world.fact(stream, 2, "works at", "Qwertzuiop", window=window)
+    [(entity,)] = world.rows("select entity_id from facts where id = :fact", fact=fact)
+    gone = [
+        world.reply("window:998.0", "who is ann?", shown={"stream": 998, "entities": [entity]}),
+        world.reply("fold:a", "so far", shown={"stream": stream, "through": 2}),
+    ]
+    kept = [
+        world.reply("fold:b", "before it", shown={"stream": stream, "through": 1}),
+        world.reply(f"window:{window}0.0", "of a window whose number begins alike", shown={"stream": 997}),
+    ]
+    world.erased(EventTarget(stream=stream, seq=2))
+    assert [len(world.store.read_now(kept_replies, a)) for a in (*gone, *kept)] == [0, 0, 1, 1]
+
+
+def test_a_conflict_goes_with_either_of_its_facts(world: World) -> None:
+    facts = []
+    for thread, city in (("one", "Lisbon"), ("two", "Porto")):
+        world.say(thread, f"I live in {city}")
+        facts.append(world.fact(world.stream(thread), 1, "lives in", city))
+    conflict = text("insert into verdicts(subject_id, earlier_fact, later_fact, opened_at) values(:s, :a, :b, 0)")
+    params = {"s": world.subject(), "a": facts[0], "b": facts[1]}
+    world.store.write_now(lambda conn: conn.run(conflict, params))
+    world.erased(EventTarget(stream=world.stream("two"), seq=1))
+    assert world.rows("select count(*) from verdicts") == [(0,)]
+    assert world.rows("select object from facts") == [("Lisbon",)]
+
+
 def test_a_window_whose_every_event_was_erased_is_skipped(world: World) -> None:
     world.say("chat", "I work at Qwertzuiop")
     window = world.end("chat")
@@ -423,6 +455,18 @@ def test_work_in_flight_cannot_write_an_erased_event_back(world: World) -> None:
         world.store.write_now(finish_done, held)
 
 
+@pytest.mark.parametrize("kind", ["embed_passages", "judge_conflicts"])
+def test_what_has_read_an_erased_message_among_others_starts_again(world: World, kind: str) -> None:
+    world.say("chat", "my cat is called Zorblax", "and it rains")
+    subject = world.subject()
+    world.store.write_now(lambda conn: schedule(conn, [judge_wish(conn, world.project, subject)]))
+    held = lease_of(world, kind)
+    world.erase(EventTarget(stream=world.stream("chat"), seq=1))
+    assert world.rows("select state from jobs where kind = :kind", kind=kind) == [("waiting",)]
+    with pytest.raises(LeaseLost):
+        world.store.write_now(finish_done, held)
+
+
 def finish_opening(conn: Any, lease: Lease) -> None:
     finish(conn, lease, open_windows(conn, lease.args["stream"], SETTINGS), 0.1)
 
@@ -441,6 +485,27 @@ def test_a_reply_committed_after_the_erase_is_refused(world: World) -> None:
         world.store.write_now(commit_reply, address, 1, late)
     with pytest.raises(SubjectMoved):  # nor is it asked again by what was read before
         world.store.write_now(begin_ask, address, 1, b"h", Recipe())
+
+
+@pytest.mark.parametrize("kind", ["stream", "subject"])
+def test_a_reply_to_what_saw_an_erased_scope_is_refused_at_once(world: World, kind: str) -> None:
+    world.say("chat", "my cat is called Zorblax")
+    address = world.address("window:1.0")
+    world.store.write_now(begin_ask, address, 1, b"h", Recipe())
+    world.erase(
+        StreamTarget(stream=world.stream("chat")) if kind == "stream" else SubjectTarget(subject=world.subject())
+    )
+    late = RawReply(text="Zorblax", tokens_in=1, tokens_out=1, usd=None)
+    with pytest.raises(SubjectMoved):
+        world.store.write_now(commit_reply, address, 1, late)
+
+
+def test_an_erased_project_keeps_neither_its_secret_nor_a_key_that_works(world: World) -> None:
+    """Without the secret nothing can be found out from the hashes of its keys."""
+    world.store.write_now(add_key, world.project, "laptop", b"hash")
+    world.erase(ProjectTarget())
+    assert world.rows("select secret from projects") == [(b"",)]
+    assert world.rows("select name, revoked_at > 0 from api_keys") == [("erased", 1)]
 
 
 def test_an_embedding_made_of_what_was_read_before_an_erase_is_not_kept(world: World) -> None:
@@ -534,6 +599,49 @@ def test_embeddings_of_an_erased_episode_are_forgotten(world: World) -> None:
     world.store.write_now(lambda conn: conn.run(no_embedder_runs))  # it would forget what is not its own
     world.drain()
     assert world.rows("select text_hash from embeddings") == [(hashes[2],)]
+
+
+def test_embeddings_of_an_erased_fact_are_forgotten(world: World) -> None:
+    world.say("chat", "I live in Lisbon")
+    world.fact(world.stream("chat"), 1, "lives in", "Lisbon")
+    texts = ("ann lives in Lisbon", "ann: ann lives in Lisbon", "other")
+    hashes = [hashlib.blake2b(t.encode(), digest_size=16).hexdigest() for t in texts]
+    vector = np.zeros(4, np.float32).tobytes()
+    world.store.write_now(keep_embeddings, world.project, "e5", 4, dict.fromkeys(hashes, vector), 0)
+    world.erase(StreamTarget(stream=world.stream("chat")))
+    no_embedder_runs = text("update jobs set state = 'discarded' where kind = 'embed_passages'")
+    world.store.write_now(lambda conn: conn.run(no_embedder_runs))  # it would forget what is not its own
+    world.drain()
+    assert world.rows("select text_hash from embeddings") == [(hashes[2],)]
+
+
+def test_what_is_held_in_memory_of_a_project_is_read_again_after_an_erase(world: World) -> None:
+    world.say("chat", "my cat is called Zorblax")
+    revision = "select vectors_revision from projects where id = :project"
+    [(before,)] = world.rows(revision, project=world.project)
+    world.erase(SubjectTarget(subject=world.subject()))
+    assert world.rows(revision, project=world.project) == [(before + 1,)]
+
+
+def test_no_sweep_wakes_the_embedder_for_a_fact_that_is_being_erased(world: World) -> None:
+    world.say("chat", "I live in Lisbon")
+    window = world.end("chat")
+    world.fact(world.stream("chat"), 1, "likes", "Lisbon", window=window)
+    world.erase(EventTarget(stream=world.stream("chat"), seq=1))
+    for change in (
+        "delete from jobs where kind = 'embed_passages'",
+        "update passages set embedded = 1 where not hidden",
+    ):
+        world.store.write_now(lambda conn, change=change: conn.run(text(change)))
+    assert world.rows("select count(*) from passages where embedded is null") != [(0,)]
+    assert world.store.write_now(sweep_unembedded, 0, 100) == (0, 0)
+
+
+def test_an_erased_thread_keeps_no_settings(world: World) -> None:
+    world.say("chat", "my cat is called Zorblax")
+    world.store.write_now(set_thread_settings, world.project, "chat", '{"window.idle_s": 60}', SETTINGS)
+    world.erase(StreamTarget(stream=world.stream("chat")))
+    assert world.rows("select settings from streams") == [("{}",)]
 
 
 def test_an_erase_is_done_only_when_no_reader_keeps_the_words_in_the_log(world: World) -> None:

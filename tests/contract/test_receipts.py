@@ -78,6 +78,14 @@ def test_a_message_is_remembered_when_both_stages_are_completed(worked: WorkedSt
     assert (found.summary, found.facts) == ("completed", "completed")
 
 
+def test_of_two_stages_that_failed_the_sooner_try_is_told(worked: WorkedStore) -> None:
+    (place,) = worked.say("chat-1", "I moved to Lisbon.")
+    worked.end("chat-1")
+    worked.fail(worked.take("summarise_episode"), after_s=90)
+    worked.fail(worked.take("extract_facts"), after_s=60)
+    assert receipt(worked, place).next_try_at == worked.clock.now_us() + 60_000_000
+
+
 def test_a_failed_stage_says_how_often_and_when_it_is_tried_next(worked: WorkedStore) -> None:
     (place,) = worked.say("chat-1", "I moved to Lisbon.")
     worked.end("chat-1")

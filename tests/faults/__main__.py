@@ -42,6 +42,11 @@ def main() -> int:
         save_runs(runs)
         write_page(runs)
         print(f"written: {PAGE.relative_to(ROOT)}")
+    held, failed, left_out = (
+        sum(getattr(each, which) for each in outcomes.values()) for which in ("held", "failed", "not_applicable")
+    )
+    ways = held + failed + left_out
+    print(f"{len(outcomes)} cases in {ways} ways: {held} held, {failed} failed, {left_out} do not apply")
     return code if chosen.system == "everkept" else 0
 
 

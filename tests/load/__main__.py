@@ -25,20 +25,23 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     place = Path(tempfile.mkdtemp(prefix=".everkept-load-", dir=Path.cwd()))  # /tmp is often memory
-    bad = []
+    bad, said = [], []
     if asked.minutes:
         killed = run(place / "killed", minutes=asked.minutes, seed=asked.seed, between_s=BETWEEN_STRIKES_S)
         bad += killed.violations
+        said.append(killed.sentence())
         tell(killed.lines())
     if asked.messages:
         grown = grow(place / "grown", messages=asked.messages)
         bad += grown.excesses()
+        said.append(grown.sentence())
         tell(grown.lines())
     if bad:
         tell([f"seed {asked.seed}; what is left is in {place}"])
-        return 1
-    shutil.rmtree(place)
-    return 0
+    else:
+        shutil.rmtree(place)
+    tell(["; ".join(said)])
+    return 1 if bad else 0
 
 
 def tell(lines: list[str]) -> None:

@@ -81,6 +81,14 @@ class Growth:
         )  # fmt: skip
         return [what for holds, what in checks if not holds]
 
+    def sentence(self) -> str:
+        last = self.samples[-1]
+        return (
+            f"{last.messages:,} messages: {last.resources.anonymous_bytes / 2**20:.0f} MB of memory,"
+            f" {last.resources.handles} handles, log at most {max(s.wal_bytes for s in self.samples) / 2**20:.1f} MB,"
+            f" {last.file_bytes / last.messages:.0f} bytes a message on disk, {len(self.excesses())} beyond their bound"
+        )
+
     def lines(self) -> list[str]:
         rows = [
             f"{s.messages:>8,}  memory {s.resources.anonymous_bytes / 2**20:6.0f} MB  handles {s.resources.handles:4}"

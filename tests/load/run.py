@@ -55,6 +55,12 @@ class Report:
     looked_for: int
     violations: list[str]
 
+    def sentence(self) -> str:
+        return (
+            f"{self.seconds / 60:.0f} minutes under {CLIENTS} clients, {sum(self.strikes.values())} strikes at the"
+            f" server, {self.messages:,} messages told, {len(self.violations)} violations"
+        )
+
     def lines(self) -> list[str]:
         strikes = ", ".join(f"{how} {count}" for how, count in self.strikes.items())
         return [

@@ -244,13 +244,31 @@ class _Told:
     def _fate(self, said: _Said) -> str:
         """`kept`; `erased`, where an erase was told after it; `either`, where nobody can say."""
         fate = "kept"
-        for erase in self._erases:
+        for erase in self._erases_near(said):
             if not self._covers(erase, said) or (erase.told_line or NEVER) < said.asked.line:
                 continue
             if erase.told_line is not None and (said.asked.told_line or NEVER) < erase.line:
                 return "erased"
             fate = "either"
         return fate
+
+    def _erases_near(self, said: _Said) -> Iterator[Asked]:
+        """All erases that may cover it: thousands of messages are each held against hundreds of erases."""
+        yield from self._erases_by_name.get(("project", None), ())
+        yield from self._erases_by_name.get(("thread", said.thread), ())
+        yield from self._erases_by_name.get(("event", said.thread), ())
+        if said.subject is not None:
+            yield from self._erases_by_name.get(("subject", said.subject), ())
+        else:
+            yield from (erase for erase in self._erases if erase.what["kind"] == "subject")
+
+    @cached_property
+    def _erases_by_name(self) -> dict[tuple[str, str | None], list[Asked]]:
+        found: dict[tuple[str, str | None], list[Asked]] = {}
+        for erase in self._erases:
+            kind = erase.what["kind"]
+            found.setdefault((kind, None if kind == "project" else str(erase.what["name"])), []).append(erase)
+        return found
 
     def _covers(self, erase: Asked, said: _Said) -> bool:
         what = erase.what
@@ -498,14 +516,21 @@ def _left_of_erased(raw: Any, history: History, file: Path | None) -> list[Viola
     found = []
     clean = raw.execute("select 1 from erasures where done_at is null or unclean is not null").fetchone() is None
     pages = file.read_bytes() + _log_of(file) if file is not None and clean else b""
-    columns = _text_columns(raw)
-    for text in erased:
-        quote = text[:40]
-        for table, column in columns:
-            if raw.execute(f'select 1 from "{table}" where instr("{column}", ?) limit 1', (quote,)).fetchone():
-                found.append(Violation(guarantee="G10", what=f"erased text in {table}.{column}", where=repr(quote)))
-        if quote.encode() in pages:
-            found.append(Violation(guarantee="G10", what="erased text in the file", where=repr(quote)))
+    quotes = [text[:40] for text in erased]
+    for table, column in _text_columns(raw):
+        kept = "\n".join(
+            str(r[0]) for r in raw.execute(f'select "{column}" from "{table}" where "{column}" is not null')
+        )
+        found += [
+            Violation(guarantee="G10", what=f"erased text in {table}.{column}", where=repr(quote))
+            for quote in quotes
+            if quote in kept
+        ]
+    found += [
+        Violation(guarantee="G10", what="erased text in the file", where=repr(quote))
+        for quote in quotes
+        if quote.encode() in pages
+    ]
     return found
 
 

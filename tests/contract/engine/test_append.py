@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.factories import World, open_store
@@ -90,6 +91,13 @@ def test_a_batch_that_was_partly_accepted_elsewhere_is_completed(world: World) -
 
     assert [(a.seq, a.replayed) for a in outcome] == [(1, True), (2, False)]
     assert contents(world, "t") == ["one", "two"]
+
+
+@pytest.mark.parametrize("changed", [{"role": "assistant"}, {"evidence": False}, {"tokens": 9}])
+def test_all_that_is_said_of_a_message_is_its_payload(world: World, changed: dict[str, Any]) -> None:
+    world.add("t", "one", key="k")
+    with pytest.raises(KeyConflict):
+        world.add("t", "one", key="k", **changed)
 
 
 def test_the_key_of_a_batch_stands_for_the_whole_batch(world: World) -> None:

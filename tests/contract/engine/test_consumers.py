@@ -29,6 +29,9 @@ def test_changes_are_numbered_without_a_gap_and_reading_moves_nothing(world: Wor
         world.add("t", f"message {n}")
     assert told(world) == [1, 2, 3, 4, 5]
     assert told(world, 3) == [4, 5]
+    assert told(world, 5) == []
+    with pytest.raises(NotFound):
+        told(world, 6)
     assert world.read(find_cursor, world.project.id, "wiki") == 0
 
 

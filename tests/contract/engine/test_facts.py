@@ -22,7 +22,18 @@ from everkept.store.facts import (
     write_facts,
     write_verdicts,
 )
-from everkept.store.windows import fold_input, get_window, write_fold, write_slice_summary
+from everkept.store.jobs import finish
+from everkept.store.streams import TIMER
+from everkept.store.windows import (
+    EXTRACT,
+    SUMMARISE,
+    fold_input,
+    get_window,
+    open_windows,
+    stages_of,
+    write_fold,
+    write_slice_summary,
+)
 
 
 def lives_in(city: str, *, said_at: int = 0) -> NewFact:
@@ -178,6 +189,17 @@ def test_a_fact_of_another_project_cannot_be_forgotten(make_world: Callable[...,
     assert live(world) == [("Lisbon", None)]
 
 
+def test_facts_of_one_subject_are_extracted_by_one_job_at_a_time(world: World) -> None:
+    for thread, subject in (("a", "ana"), ("b", "ana"), ("c", "bob")):
+        world.add(thread, "I live in Lisbon", subject=subject)
+        world.end(thread)
+    for lease in world.claim(free=9, slots=9):
+        if lease.kind == TIMER:
+            world.write(finish, lease, world.write(open_windows, lease.args["stream"], world.settings), 0.1)
+    leased = [(lease.kind, lease.subject) for lease in world.claim(free=9, slots=9)]
+    assert sorted(leased) == [(EXTRACT, 1), (EXTRACT, 2), (SUMMARISE, 1), (SUMMARISE, 1), (SUMMARISE, 2)]
+
+
 # ---- a window is done with its last slice
 
 
@@ -228,3 +250,10 @@ def test_a_fold_waits_for_a_summary_that_is_late_and_of_two_only_the_first_is_ke
     assert world.write(write_fold, 1, 0, 3, "all three") == Done()
     assert isinstance(world.write(write_fold, 1, 0, 1, "only one"), Discard)
     assert world.read(fold_input, 1) == ("all three", 3, [])
+
+
+def test_the_slice_that_is_worst_off_speaks_for_its_stage(world: World) -> None:
+    window = world.read(get_window, in_slices(world))
+    for part, state in enumerate(("done", "ready", "dead", "waiting", "done")):
+        world.do("update jobs set state = ? where kind = ? and key = ?", state, EXTRACT, f"1.{part}")
+    assert world.read(stages_of, [window])[1]["facts"].state == "dead"

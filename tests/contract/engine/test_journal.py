@@ -9,12 +9,20 @@ from sqlalchemy import text
 from tests.factories import HOUR_S, World, plain_reply
 
 from everkept.domain.replies import InvalidReply
-from everkept.errors import InvalidOutput, OverBudget, SubjectMoved, Transient
+from everkept.errors import InvalidOutput, OverBudget, StoreFull, SubjectMoved, Transient
 from everkept.models.fakes import ScriptedModel
 from everkept.models.journaled import JournaledModel
 from everkept.ports.journal import Address, Recipe
 from everkept.ports.models import Question, RawReply
-from everkept.store.journal import StoreJournal, begin_ask, commit_reply, kept_replies, require_budget, shown_by_either
+from everkept.store.journal import (
+    StoreJournal,
+    begin_ask,
+    commit_reply,
+    kept_replies,
+    require_budget,
+    shown_by_either,
+    usage_rows,
+)
 
 QUESTION = Question(step="facts", version="facts.1", system="be brief", user="what?", schema=None, timeout_s=5)
 REPLY = RawReply(text="yes", tokens_in=10, tokens_out=2, usd=0.5)
@@ -197,6 +205,34 @@ def test_fresh_leaves_out_the_replies_up_to_that_ask_and_the_new_one_is_kept(wor
     assert [r[:2] for r in desk.replies()] == [(1, "yes"), (2, "yes")]
 
 
+def test_a_paid_reply_that_the_store_could_not_take_is_kept_by_the_next_run(
+    world: World, subject: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(world, "yes")
+
+    async def full(*args: object) -> str:
+        raise StoreFull("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(desk.journaled._journal, "commit", full)
+        with pytest.raises(StoreFull):
+            desk.ask()
+    assert desk.ask() == "yes"
+    assert (desk.model.calls, desk.replies()) == (1, [(1, "yes", 1, None)])
+
+
+def test_a_bill_without_end_spends_no_budget(world: World, subject: int) -> None:
+    desk = Desk(world, RawReply(text="yes", tokens_in=10, tokens_out=2, usd=float("inf")))
+    assert desk.ask() == "yes"
+    assert world.rows("select usd from replies") == [(None,)]
+
+
+def test_of_two_kept_replies_the_newer_is_used(world: World, subject: int) -> None:
+    desk = Desk(world, "first", "second")
+    assert [desk.ask(str), desk.ask(str, fresh=1), desk.ask(str)] == ["first", "second", "second"]
+    assert desk.model.calls == 2
+
+
 def address(world: World) -> Address:
     return Address(
         project=world.project.id, subject=1, work="window:1.0", step="facts", version="facts.1", model="fake:a"
@@ -354,3 +390,29 @@ def test_a_budget_of_dollars_is_the_projects_own_and_of_one_day(make_world, subj
     other.read(require_budget, other.project.id, other.settings)
     world.tick(left_us / 1e6)
     world.read(require_budget, world.project.id, world.settings)
+
+
+def test_a_budget_of_tokens_is_spent_with_its_last_token(make_world, subject: int) -> None:
+    world = make_world()
+    spend(world, 0.1)
+    world.set_project(models__daily_tokens_max=13)
+    world.read(require_budget, world.project.id, world.settings)
+    world.set_project(models__daily_tokens_max=12)
+    with pytest.raises(OverBudget, match="12 of 12 tokens"):
+        world.read(require_budget, world.project.id, world.settings)
+
+
+def test_what_a_project_used_is_its_own(make_world, subject: int) -> None:
+    world, other = make_world(), make_world(project="other")
+    spend(world, 0.5)
+    assert [row[1:] for row in world.read(usage_rows, world.project.id, 0)] == [
+        ("default", "facts", "m", 1, 10, 2, 0.5)
+    ]
+    assert world.read(usage_rows, other.project.id, 0) == []
+
+
+def test_a_question_sent_twice_keeps_what_either_sending_showed(world: World, subject: int) -> None:
+    """The reply may be to the first: an erase of what only that one showed has to find it."""
+    for shown in ([1, 2], [2, 3]):
+        world.write(begin_ask, address(world), 1, b"h", Recipe(shown={"facts": shown}))
+    assert world.rows("select recipe from replies") == [('{"facts": [1, 2, 3]}',)]

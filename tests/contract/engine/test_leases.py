@@ -9,7 +9,7 @@ import pytest
 from tests.factories import World, kind_of
 
 from everkept.domain.jobs import Discard, Done, GiveUp, Lease, Retry, Snooze
-from everkept.errors import LeaseLost
+from everkept.errors import LeaseLost, StoreFull
 from everkept.store.jobs import (
     expire_leases,
     live_slots,
@@ -147,6 +147,12 @@ def test_a_worker_is_counted_while_it_beats_and_not_once_it_has_signed_off(world
     assert world.read(live_slots, 60) == 0
 
 
+def test_the_slots_of_a_worker_are_those_of_its_last_beat(world: World) -> None:
+    for slots in (4, 2):
+        world.write(renew_leases, "w1", slots, LEASE_S)
+    assert world.read(live_slots, 60) == 2
+
+
 def test_a_heartbeat_that_finds_the_lease_gone_cancels_the_run(world: World) -> None:
     ended: list[str] = []
 
@@ -260,6 +266,58 @@ def test_a_run_may_go_on_as_long_as_its_lease_is_renewed(make_world) -> None:
     world.run(go())
     assert all(4 <= left <= 5.01 for left in limits)
     assert world.job("a")["state"] == "done"
+
+
+def test_a_lease_is_trusted_from_before_it_was_asked_for(make_world, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = make_world(work__lease_s=60)
+    left: list[float] = []
+
+    def slow(ask):
+        def answered_late(*args, **kw):
+            found = ask(*args, **kw)
+            world.clock.advance(10)
+            return found
+
+        return answered_late
+
+    async def look(args, ctx):
+        (_, _, trust) = next(iter(runner._running.values()))
+        left.append(trust.until_s - world.clock.monotonic_s())
+        with monkeypatch.context() as patch:
+            patch.setattr(world.store, "write_now", slow(world.store.write_now))
+            runner.heartbeat()
+        left.append(trust.until_s - world.clock.monotonic_s())
+        return await ctx.finish(lambda _conn: None)
+
+    runner = world.runner(kinds=kind_of(look))
+    monkeypatch.setattr(runner, "_poll", slow(runner._poll))
+    world.schedule("a")
+    world.step()
+    assert left == [50, 50]
+
+
+def test_a_failure_that_could_not_be_booked_is_booked_with_the_next_round(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the job would wait for the end of its lease, and count as a crash."""
+
+    async def fail(args, ctx):
+        raise ValueError("broken")
+
+    runner = world.runner(kinds=kind_of(fail))
+    book, tries = runner._fail, iter([StoreFull("the disk is full")])
+
+    def book_unless_full(*args):
+        for full in tries:
+            raise full
+        return book(*args)
+
+    monkeypatch.setattr(runner, "_fail", book_unless_full)
+    world.schedule("a")
+    world.step()
+    assert world.job("a")["state"] == "leased"
+    world.step()
+    assert [world.job("a")[field] for field in ("state", "attempts", "crashes")] == ["waiting", 1, 0]
 
 
 def test_a_run_is_cancelled_when_its_lease_is_about_to_end(make_world) -> None:
@@ -458,6 +516,13 @@ def test_retry_dead_takes_all_of_a_kind_or_cause(world: World) -> None:
     assert world.write(retry_dead, world.project.id, "other", None, 0, 50) == [of_kind]
     assert world.write(retry_dead, world.project.id, None, None, 0, 50) == [other]
     assert world.write(retry_dead, world.project.id, None, None, 0, 50) == []
+
+
+def test_retry_dead_neither_touches_nor_names_the_dead_of_another_project(make_world) -> None:
+    world, other = make_world(), make_world(project="other")
+    dead(world, "a")
+    assert world.write(retry_dead, other.project.id, None, None, 0, 50) == []
+    assert world.states("work") == {"a": "dead"}
 
 
 # ---- stopping

@@ -22,7 +22,7 @@ from everkept.errors import (
     SubjectMoved,
     Transient,
 )
-from everkept.store.providers import note_answer, note_failure, permits_left
+from everkept.store.providers import forget_other_pools, note_answer, note_failure, permits_left
 
 POOL = "fake"
 
@@ -221,6 +221,55 @@ def test_probes_come_less_and_less_often_up_to_ten_minutes(world: World) -> None
             waited += 30
         waits.append(waited)
     assert waits == [60, 120, 240, 480, 600, 600, 600, 600]
+
+
+def test_calls_that_fail_together_are_one_failure_and_the_latest_time_to_come_back_counts(world: World) -> None:
+    left(world)
+    for _ in range(5):
+        assert fail(world, "provider_down")
+    world.tick(60)
+    assert left(world) == 1
+    fail(world, "rate_limited", 10)
+    fail(world, "rate_limited", 90)
+    world.tick(89)
+    assert left(world) == 0
+    world.tick(1)
+    assert left(world) == 1
+
+
+def test_an_answer_to_what_was_asked_before_the_circuit_opened_leaves_it_open(world: World) -> None:
+    left(world)
+    fail(world, "provider_down")
+    world.write(note_answer, POOL, 8)
+    assert (circuit(world)[0], left(world)) == ("open", 0)
+
+
+def test_a_provider_that_wants_to_be_left_alone_for_years_is_asked_after_a_day(world: World) -> None:
+    left(world)
+    fail(world, "rate_limited", 1e9)
+    world.tick(24 * HOUR_S)
+    assert left(world) == 1
+
+
+def test_a_probe_that_was_refused_was_answered_and_closes_the_circuit(world: World) -> None:
+    failing(world, Refused("no"), pool=POOL)
+    left(world)
+    fail(world, "provider_down")
+    world.tick(60)
+    world.schedule("a", uses="model")
+    world.step()
+    assert (world.job("a")["state"], circuit(world)[0]) == ("dead", "closed")
+
+
+def test_a_new_key_wakes_what_waited_for_the_old_one_and_nothing_else(world: World) -> None:
+    left(world)
+    fail(world, "provider_down")
+    for key, error_class in (("a", "provider_down"), ("b", "over_budget")):
+        world.schedule(key)
+        (lease,) = world.claim()
+        world.finish(lease, Retry(world.clock.now_us() + 600_000_000, error_class, "x", spend=False))
+    world.write(forget_other_pools, ["new key"])
+    assert (world.job("a")["due_at"], world.job("b")["due_at"]) == (0, 600)
 
 
 def test_an_answer_closes_the_circuit(world: World) -> None:

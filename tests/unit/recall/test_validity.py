@@ -34,7 +34,9 @@ def fact(**changed: Any) -> FactRow:
         (None, {"valid_until_us": 101}),
         (Reason.NO_LONGER_VALID, {"closed_at_us": 50, "closed_known_at_us": 60}),
         (Reason.RETIRED, {"retired_at_us": 90}),
+        (Reason.RETIRED, {"retired_at_us": 100}),
         (None, {"retired_at_us": 101}),
+        (None, {"recorded_at_us": 100}),
         (Reason.NOT_YET_KNOWN, {"recorded_at_us": 101}),
     ],
 )
