@@ -242,7 +242,24 @@ class _Told:
         return found
 
     def _fate(self, said: _Said) -> str:
-        """`kept`; `erased`, where an erase was told after it; `either`, where nobody can say."""
+        """`kept`; `erased`, where an erase was told after it; `either`, where nobody can say.
+
+        What was erased stays out when it is sent again under its key.
+        """
+        fates = {self._fate_of_asking(said)}
+        if said.key:
+            fates |= {self._fate_of_asking(one) for one in self._of_key[said.project, said.key] if one is not said}
+        return next(fate for fate in ("erased", "either", "kept") if fate in fates)
+
+    @cached_property
+    def _of_key(self) -> dict[tuple[str, str], list[_Said]]:
+        found: dict[tuple[str, str], list[_Said]] = {}
+        for said in self._said:
+            if said.key:
+                found.setdefault((said.project, said.key), []).append(said)
+        return found
+
+    def _fate_of_asking(self, said: _Said) -> str:
         fate = "kept"
         for erase in self._erases_near(said):
             if not self._covers(erase, said) or (erase.told_line or NEVER) < said.asked.line:
@@ -374,7 +391,11 @@ class _Told:
                 continue
             project, thread = ask.what["project"], ask.what["thread"]
             said = self._of_thread.get((project, thread), [])
-            before = [s.seq for s in said if s.seq is not None and (s.asked.told_line or NEVER) < ask.line]
+            before = [
+                s.seq
+                for s in said
+                if s.seq is not None and (s.asked.told_line or NEVER) < ask.line and self._fate(s) == "kept"
+            ]
             last = max(before, default=0)
             reached = self._one(
                 "select max(covered_seq, end_through) from streams where id = ?", self._stream(project, thread)

@@ -95,6 +95,8 @@ where v.verdict is null and u.erased_at is null and p.erased_at is null and not 
     Invariant("G3", "a passage waits for its vectors, and no job will make them", """
 select distinct a.project_id from passages a join projects p on p.id = a.project_id and p.erased_at is null
 where a.embedded is null and a.hidden = 0 and not exists (
+  select 1 from erasures x where x.done_at is null and x.project_id = a.project_id
+  and (x.kind = 'project' or x.subject_id = a.subject_id or x.stream_id = a.stream_id)) and not exists (
   select 1 from jobs j where j.kind = 'embed_passages' and j.key = cast(a.project_id as text)
   and j.state in ('waiting', 'ready', 'leased', 'dead', 'discarded'))"""),
     Invariant("G3", "a summary is not in the rolling summary, and no job will fold it in", f"""
