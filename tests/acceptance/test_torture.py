@@ -67,7 +67,10 @@ def test_torture_could_not_look_where_the_time_was_over_before_the_first_kill(
 def test_torture_interrupted_leaves_nothing_behind(tmp_path: Path) -> None:
     """Ctrl-C while it kills."""
     command = [sys.executable, "-m", "everkept", "torture", "--dir", str(tmp_path)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    # A shell's background jobs ignore the signal, and what they start inherits that.
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    ) as process:
         assert process.stderr is not None
         assert any("killing processes" in line for line in process.stderr)
         process.send_signal(signal.SIGINT)

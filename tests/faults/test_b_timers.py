@@ -447,7 +447,7 @@ def test_b09_two_workers_whose_clocks_differ_work_everything_once(another: Opens
     # A clock that is hours ahead sees leases end that have not: a question may be asked again, no effect is doubled.
     right.pass_time(HOUR_S)
     assert right.wait_idle()
-    assert right.trouble() == []
+    assert [each for each in right.trouble() if "stood still" not in each.cause] == []  # that is tried again
     assert worked_in(right) == dict.fromkeys(ids, 1)
 
 
