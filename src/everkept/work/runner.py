@@ -257,6 +257,10 @@ class Runner:
                 await self.store.write(self._fail, *self._unbooked[0])
             except LeaseLost:
                 await self._refuse(self._unbooked[0][0].lease)
+            except StoreUnavailable:
+                raise
+            except Exception as lost:  # noqa: BLE001  (one that never can be booked must not keep all others waiting)
+                log.error("a failure could not be booked", job=self._unbooked[0][0].lease.job, error=error_text(lost))
             self._unbooked.pop(0)
 
     async def _refuse(self, lease: Lease) -> None:
