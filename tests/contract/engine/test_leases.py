@@ -320,6 +320,28 @@ def test_a_failure_that_could_not_be_booked_is_booked_with_the_next_round(
     assert [world.job("a")[field] for field in ("state", "attempts", "crashes")] == ["waiting", 1, 0]
 
 
+def test_a_failure_that_never_can_be_booked_keeps_no_other_job_waiting(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail_once(args, ctx):
+        if ctx.lease.key == "a":
+            raise ValueError("broken")
+        return await ctx.finish(lambda _conn: None)
+
+    runner = world.runner(kinds=kind_of(fail_once))
+    tries = iter([StoreFull("the disk is full")])
+
+    def never_book(*args):
+        raise next(tries, RuntimeError("a fault of the booking itself"))
+
+    monkeypatch.setattr(runner, "_fail", never_book)
+    world.schedule("a")
+    world.step()
+    world.schedule("b")
+    world.step()
+    assert world.states("work") == {"a": "leased", "b": "done"}  # the lease of the first one runs out
+
+
 def test_a_run_is_cancelled_when_its_lease_is_about_to_end(make_world) -> None:
     world = make_world(work__lease_s=600)
     left: list[float] = []
