@@ -29,7 +29,15 @@ from everkept.ports.models import RawReply
 from everkept.store.changes import read_changes
 from everkept.store.embeddings import keep_embeddings, last_erasure
 from everkept.store.erase import Erasure, erase, erase_chunk, find_erasure, plan_erase, residue
-from everkept.store.facts import FactsOf, NewFact, judge_wish, list_facts, subject_revision, write_facts
+from everkept.store.facts import (
+    FactsOf,
+    NewFact,
+    judge_wish,
+    list_facts,
+    retire_by_hand,
+    subject_revision,
+    write_facts,
+)
 from everkept.store.jobs import ClaimRequest, claim, expire_leases, finish, promote_due, schedule
 from everkept.store.journal import begin_ask, commit_reply, kept_replies, subject_epoch
 from everkept.store.projects import add_key, ensure_project, ensure_subject, find_project, find_subject
@@ -276,6 +284,47 @@ def test_erasing_an_event_takes_the_replies_that_saw_it_and_derives_its_window_a
     assert world.rows("select state from jobs where kind = 'extract_facts'") == [("done",)]
     assert world.in_file("Qwertzuiop") == []
     assert world.residue(EventTarget(stream=stream, seq=1)) == 0
+
+
+def test_what_was_forgotten_stays_forgotten_where_its_window_is_derived_again(world: World) -> None:
+    world.say("chat", "I like tea", "I live in Lisbon", "my cat is called Zorblax")
+    window = world.end("chat")
+    stream = world.stream("chat")
+    facts = dict(world.rows("select said_seq, id from facts where window_id = :w", w=window))
+    assert sorted(facts) == [1, 2, 3]
+    believed = "select said_seq from facts where live and window_id = :w order by 1"
+    for seq in (1, 3):
+        world.store.write_now(retire_by_hand, world.project, facts[seq], "wrong")
+    assert world.rows(believed, w=window) == [(2,)]
+    world.erased(EventTarget(stream=stream, seq=3))
+    assert world.rows("select said_seq, retired_by_hand, live from facts order by 1") == [(1, 1, 0), (2, 0, 1)]
+    assert world.rows("select count(*) from forgotten") == [(0,)], "nothing is noted of what nobody can say again"
+    [(again,)] = world.rows("select id from facts where said_seq = 1")
+    told = world.rows("select ref from changes where kind = 'fact.changed' order by seq")
+    assert told[-1] == (f"fct_{again}",)
+    world.store.write_now(retire_by_hand, world.project, again, None)
+    world.erased(EventTarget(stream=stream, seq=2))
+    assert world.rows(believed, w=window) == [(1,)], "what was brought back is not forgotten again"
+
+
+def test_what_is_noted_of_forgotten_facts_goes_with_its_window(world: World) -> None:
+    world.say("chat", "I like tea", "I live in Lisbon")
+    window = world.end("chat")
+    stream = world.stream("chat")
+    [(fact,)] = world.rows("select id from facts where window_id = :w and said_seq = 1", w=window)
+    world.store.write_now(retire_by_hand, world.project, fact, "wrong")
+    erasure = world.erase(EventTarget(stream=stream, seq=2))
+    lease = lease_of(world, "erase_scope")
+    while world.store.write_now(erase_chunk, lease, erasure.id):
+        pass
+    [(window_noted, statement)] = world.rows("select window_id, statement from forgotten")
+    assert window_noted == window
+    assert "tea" not in statement
+    world.clock.advance(601)
+    world.store.write_now(expire_leases, 5)  # the holder is gone
+    world.erased(StreamTarget(stream=stream))
+    assert world.rows("select count(*) from forgotten") == [(0,)]
+    assert world.residue(StreamTarget(stream=stream)) == 0
 
 
 def test_erasing_an_event_takes_every_reply_that_saw_it_and_no_other(world: World) -> None:

@@ -430,6 +430,13 @@ REMEMBERING = (
         tests=(LEASES + "test_release_by_hand_ends_a_lease_now_and_refuses_its_holder",),
     ),
     Planted(
+        name="what was forgotten is believed when it is derived again", guarantee="G9", layer="model",
+        file="store/destroy.py",
+        old="        mark_forgotten(conn, piece.project, ids, erased=(piece.stream, piece.seq))\n",
+        new="        pass\n",
+        tests=(MODEL + "[derived_again_beside_what_was_forgotten]",),
+    ),
+    Planted(
         name="deriving again pays for every reply again", guarantee="G16", layer="contract", file="store/reprocess.py",
         old="                if selection.fresh\n                else {}\n", new="",
         tests=(WEATHER + "test_deriving_again_uses_the_journal_and_doubles_nothing",),

@@ -444,6 +444,15 @@ class _Told:
             if retired is not None and bool(retired) not in allowed:
                 where = f"{project}: fct_{fact}"
                 yield Violation(guarantee="G1", what="a fact is not as it was told by hand", where=where)
+            if retired is None and allowed == {True} and self._believed(project, told[-1].what["text"]):
+                where = f"{project}: {told[-1].what['text'][:60]!r}"
+                yield Violation(guarantee="G9", what="derived again, a forgotten fact is believed", where=where)
+
+    def _believed(self, project: str, text: str) -> bool:
+        return bool(self._one(
+            "select count(*) from facts where project_id = ? and text = ? and live and window_id is not null",
+            self._projects.get(project), text,
+        ))  # fmt: skip
 
     # ---- erasing
 

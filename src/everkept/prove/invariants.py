@@ -229,6 +229,10 @@ union all select x.id, 'messages' from erasures x join streams s on s.project_id
   and (x.kind = 'project' or (x.kind = 'subject' and s.subject_id = x.subject_id)
     or (x.kind = 'stream' and s.id = x.stream_id)) join events e on e.stream_id = s.id and e.erased_at is null
 where x.done_at is not null"""),
+    Invariant("G10", "something is noted as forgotten of a window from which nothing was erased", """
+select g.window_id from forgotten g left join windows w on w.id = g.window_id where not exists (
+  select 1 from events e where e.stream_id = w.stream_id and e.seq between w.start_seq and w.end_seq
+    and e.erased_at is not null)"""),
     Invariant("G10", "a fact rests on an event that is not there", """
 select f.id from facts f join fact_events v on v.fact_id = f.id left join events e on e.stream_id = v.stream_id
   and e.seq = v.seq where e.seq is null"""),

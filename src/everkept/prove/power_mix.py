@@ -149,7 +149,7 @@ class Known:
 
     keyed: list[tuple[str, str, str, str, str]] = field(default_factory=list)
     """Project, thread, subject, key and text of what was said under a key."""
-    facts: list[tuple[str, int]] = field(default_factory=list)
+    facts: list[tuple[str, int, str]] = field(default_factory=list)
     acked: dict[str, int] = field(default_factory=lambda: {DEFAULT_PROJECT: 0, SIDE: 0})
 
 
@@ -285,14 +285,14 @@ class Mix:
         ask = self.record.asked("remember", project=project, subject=subject, text=text, key=None)
         stated = self.house.run(self.house.service(project).remember(text, subject=subject))
         number = parse_row_id("fct", stated.id)
-        self._known.facts.append((project, number))
+        self._known.facts.append((project, number, text))
         self.record.told(ask, fact=number)
 
     def forget(self) -> None:
         if not self._known.facts:
             return
-        project, fact = self._known.facts.pop(self._chance.randrange(len(self._known.facts)))
-        ask = self.record.asked("forget", project=project, fact=fact, undo=False)
+        project, fact, text = self._known.facts.pop(self._chance.randrange(len(self._known.facts)))
+        ask = self.record.asked("forget", project=project, fact=fact, text=text, undo=False)
         self.house.run(self.house.service(project).forget(f"fct_{fact}"))
         self.record.told(ask)
 

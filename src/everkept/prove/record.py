@@ -24,8 +24,8 @@ VERBS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "end": frozenset({"project", "thread"}),
         # told: fact, its number
         "remember": frozenset({"project", "subject", "text", "key"}),
-        # fact: its number; undo: brought back
-        "forget": frozenset({"project", "fact", "undo"}),
+        # fact: its number; text: what it states; undo: brought back
+        "forget": frozenset({"project", "fact", "text", "undo"}),
         # kind: event, thread, subject or project; name: of the thread or subject, null for a project; seq: of an event
         "erase": frozenset({"project", "kind", "name", "seq"}),
         # told: cursor, where the consumer stands now

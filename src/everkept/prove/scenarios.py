@@ -297,6 +297,27 @@ def _erase_event(s: Stage) -> None:
     s.drain()
 
 
+def _one_forgotten(s: Stage) -> None:
+    """Two facts of one window, of which a hand has forgotten the second."""
+    s.add("chat", "I live in Lisbon.", "I like tea.", key="chat")
+    s.end("chat")
+    s.drain()
+    s.forget(int(s.value("select id from facts where text like '%tea%'")))
+
+
+def _erase_beside_forgotten(s: Stage) -> None:
+    """The window is derived again: what was forgotten of it comes back forgotten."""
+    s.erase("event", "chat", 1)
+    s.drain()
+
+
+def _erase_its_window(s: Stage) -> None:
+    """The window goes before it is derived again, and what was noted of it too."""
+    s.erase("event", "chat", 1)
+    s.erase("thread", "chat")
+    s.drain()
+
+
 def _erase_open_event(s: Stage) -> None:
     s.erase("event", "chat", 4)
     s.drain()
@@ -668,6 +689,8 @@ _ALL: Final = (
     Scenario(name="correct", prepare=_employed, act=_correct),
     Scenario(name="forget", prepare=_worked, act=_forget_and_undo),
     Scenario(name="erase-event", prepare=_full, act=_erase_event),
+    Scenario(name="erase-beside-forgotten", prepare=_one_forgotten, act=_erase_beside_forgotten),
+    Scenario(name="erase-forgotten-window", prepare=_one_forgotten, act=_erase_its_window),
     Scenario(name="erase-open-event", prepare=_full, act=_erase_open_event),
     Scenario(name="erase-only-event", prepare=_full, act=_erase_only_event),
     Scenario(name="erase-thread", prepare=_full, act=_erase_thread),

@@ -224,7 +224,7 @@ class Stage:
     def forget(self, fact: int, *, undo: bool = False, project: str = DEFAULT_PROJECT) -> None:
         self.asking(
             "forget", lambda: self.run(self.service(project).forget(row_id("fct", fact), undo=undo)), lambda _: {},
-            project=project, fact=fact, undo=undo,
+            project=project, fact=fact, text=self.value("select text from facts where id = ?", fact), undo=undo,
         )  # fmt: skip
 
     def erase(self, kind: str, name: str | None = None, seq: int | None = None, project: str = DEFAULT_PROJECT) -> None:

@@ -19,6 +19,7 @@ from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
 from everkept.store.embeddings import around_input, own_input
 from everkept.store.facts import JUDGE, release_names, settle_slots
+from everkept.store.forgotten import delete_marks, mark_forgotten
 from everkept.store.jobs import discard_by_hand
 from everkept.store.search import delete_passages, find_passages_of
 from everkept.store.streams import TIMER
@@ -191,7 +192,7 @@ def facts(conn: Connection, piece: Piece, _place: Place) -> Chunk:
     """Delete facts by lineage and settle what is left of their slots, as if they had never been said.
 
     An event takes all facts of its window with it: they come from a reply that was given with the event in view, and
-    are derived again from what remains.
+    are derived again from what remains. What a hand had forgotten of them stays forgotten.
     """
     ids = [r[0] for r in conn.rows(_FACTS[piece.kind], {**piece.params, "limit": FACTS_PER_CHUNK})]
     if not ids:
@@ -204,6 +205,8 @@ def _destroy_facts(conn: Connection, piece: Piece, ids: Sequence[int]) -> Counts
     inputs = [x for r in rows for x in (own_input(r[4]), around_input(f"{r[5]}: {r[4]}"))]
     forgotten = _forget_embeddings(conn, piece.project, inputs)
     passages = delete_passages(conn, ProjectId(piece.project), find_passages_of(conn, "fact", ids))
+    if piece.stream is not None and piece.seq is not None:
+        mark_forgotten(conn, piece.project, ids, erased=(piece.stream, piece.seq))
     for statement in (_DELETE_VERDICTS, _DELETE_EVIDENCE, _DELETE_FACTS):
         conn.run(statement, {"ids": _ids(ids)})
     touched = {e for r in rows for e in (r[2], r[6]) if e is not None}
@@ -267,6 +270,7 @@ def windows(conn: Connection, piece: Piece, _place: Place) -> Chunk:
     counts = forget_summaries(conn, piece.project, ids)
     jobs = drop_jobs(conn, piece.project, [key for window, slices in rows for key in job_keys(window, slices)])
     conn.run(_DELETE_SLICES, {"ids": _ids(ids)})
+    delete_marks(conn, ids)
     conn.run(_DELETE_WINDOWS, {"ids": _ids(ids)})
     return Chunk({**counts, "episodes": len(ids), "jobs": jobs}, Place())
 

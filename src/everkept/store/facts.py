@@ -19,6 +19,7 @@ from everkept.domain.timeline import FactState, Pair, TimelineFact, Verdict, pai
 from everkept.errors import NotFound, SubjectMoved
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
+from everkept.store.forgotten import take_forgotten
 from everkept.store.hidden import SHOWN_ENTITY, SHOWN_FACT
 from everkept.store.jobs import ensure_lane, schedule
 from everkept.store.search import NewPassage, index_passages
@@ -149,10 +150,10 @@ _RAISE = text("update subjects set revision = revision + 1 where id = :subject")
 _ADD = text("""
 insert into facts(project_id, subject_id, entity_id, object_entity_id, window_id, draft_key, predicate, predicate_norm,
   object, object_norm, text, quote, confidence, single_valued, closes, correction, replaces, valid_from, valid_until,
-  said_at, zone_min, said_stream, said_seq, said_index, recorded_at, closed_at, pinned)
+  said_at, zone_min, said_stream, said_seq, said_index, recorded_at, closed_at, pinned, retired_by_hand)
 values(:project, :subject, :entity, :about, :window, :draft_key, :predicate, :predicate_norm,
   :object, :object_norm, :text, :quote, :confidence, :single_valued, :closes, :correction, :replaces, :valid_from,
-  :valid_until, :said_at, :zone_min, :said_stream, :said_seq, :said_index, :now, :valid_until, :pinned)
+  :valid_until, :said_at, :zone_min, :said_stream, :said_seq, :said_index, :now, :valid_until, :pinned, :forgotten)
 on conflict(subject_id, draft_key) do nothing returning id""")
 _EVIDENCE = text("insert into fact_events(fact_id, stream_id, seq) values(:fact, :stream, :seq) on conflict do nothing")
 _SLICE_DONE = text(
@@ -175,24 +176,31 @@ def write_facts(
 
     `near` holds (place among `facts`, known fact) of pairs that speak of the same thing under different predicates.
 
+    A statement that a hand had retired before its window was derived again comes back retired (store/forgotten.py).
+
     Raises SubjectMoved where the subject is no longer what the job read; then nothing of it counts.
     """
     if of.revision is not None and subject_revision(conn, of.subject) != of.revision:
         raise SubjectMoved("the subject changed while its facts were extracted; the job runs again")
+    keys = [of.key or _draft_key(of, fact) for fact in facts]
+    forgotten = set() if of.window is None else take_forgotten(conn, of.project, of.window, keys)
     added: dict[int, NewFact] = {}
     ids: dict[int, int] = {}
+    again: set[int] = set()
     slots: set[tuple[int, str]] = set()
-    for index, fact in enumerate(facts):
+    for index, (fact, key) in enumerate(zip(facts, keys, strict=True)):
         d = fact.draft
         entity = _ensure_entity(conn, of, d.entity, "other")
         about = _ensure_entity(conn, of, fact.object_is or d.object, d.object_type) if d.kind == "entity" else None
-        row = _fact_row(conn, of, fact, index, entity, about)
+        row = _fact_row(conn, of, fact, index, entity, about) | {"draft_key": key, "forgotten": key in forgotten}
         fact_id = conn.scalar(_ADD, row)
         if fact_id is None:
             continue
         slots.add((entity, row["predicate_norm"]))
         added[fact_id] = fact
         ids[index] = fact_id
+        if key in forgotten:
+            again.add(fact_id)
         if fact.stream is not None:
             conn.many(_EVIDENCE, [{"fact": fact_id, "stream": fact.stream, "seq": seq} for seq in fact.draft.seqs])
     _index(conn, of, added)
@@ -203,7 +211,8 @@ def write_facts(
         _complete_slice(conn, of.window, of.slice, rejected)
     record_changes(conn, of.project, [
         *(NewChange(kind="fact.added", ref=row_id("fct", f), subject=of.subject) for f in added),
-        *(NewChange(kind="fact.changed", ref=row_id("fct", f), subject=of.subject) for f in changed if f not in added),
+        *(NewChange(kind="fact.changed", ref=row_id("fct", f), subject=of.subject)
+          for f in changed if f not in added or f in again),
     ])  # fmt: skip
     return list(added)
 
@@ -219,19 +228,16 @@ def _fact_row(
     conn: Connection, of: FactsOf, fact: NewFact, index: int, entity: int, about: int | None
 ) -> dict[str, Any]:
     d = fact.draft
-    predicate = normalise_predicate(d.predicate)
-    object_norm = normalise_name(d.object)
     return {
         "project": of.project,
         "subject": of.subject,
         "entity": entity,
         "about": about,
         "window": of.window,
-        "draft_key": of.key or _draft_key(of, fact, predicate, object_norm),
         "predicate": d.predicate,
-        "predicate_norm": predicate,
+        "predicate_norm": normalise_predicate(d.predicate),
         "object": d.object,
-        "object_norm": object_norm,
+        "object_norm": normalise_name(d.object),
         "text": d.text,
         "quote": d.quote or None,
         "confidence": d.confidence,
@@ -251,13 +257,13 @@ def _fact_row(
     }
 
 
-def _draft_key(of: FactsOf, fact: NewFact, predicate: str, object_norm: str) -> str:
+def _draft_key(of: FactsOf, fact: NewFact) -> str:
     """What is the same statement of the same slice, however often it is derived."""
     d = fact.draft
     parts = (
         normalise_name(d.entity),
-        predicate,
-        object_norm,
+        normalise_predicate(d.predicate),
+        normalise_name(d.object),
         d.closes,
         d.correction,
         d.valid_from_us,

@@ -35,6 +35,7 @@ _STREAM = {
   or p.kind = 'episode' and p.ref_id in (select w.id from windows w where w.stream_id = :stream))""",
     "facts": "facts f where f.id in (select v.fact_id from fact_events v where v.stream_id = :stream)",
     "episodes": "windows w where w.stream_id = :stream",
+    "forgotten": "forgotten g join windows w on w.id = g.window_id where w.stream_id = :stream",
     "replies": """replies r where r.subject_id = (select s.subject_id from streams s where s.id = :stream)
   and json_extract(r.recipe, '$.stream') = :stream""",
     "names in changes": """changes c where c.project_id = :project and c.stream_id = :stream
@@ -49,6 +50,7 @@ _SUBJECT = {
     "facts": "facts f where f.subject_id = :subject",
     "verdicts": "verdicts v where v.subject_id = :subject",
     "episodes": "windows w where w.subject_id = :subject",
+    "forgotten": "forgotten g join windows w on w.id = g.window_id where w.subject_id = :subject",
     "entities": "entities n where n.subject_id = :subject",
     "names": "entity_aliases a where a.subject_id = :subject",
     "replies": "replies r where r.subject_id = :subject",
@@ -65,6 +67,7 @@ _PROJECT = {
     "embeddings": "embeddings m where m.project_id = :project",
     "facts": "facts f where f.project_id = :project",
     "episodes": "windows w where w.project_id = :project",
+    "forgotten": "forgotten g join windows w on w.id = g.window_id where w.project_id = :project",
     "entities": "entities n where n.project_id = :project",
     "replies": "replies r where r.project_id = :project",
     "changes": "changes c where c.project_id = :project and c.kind <> 'memory.erased'",

@@ -346,6 +346,14 @@ fact_events = Table(
     sqlite_with_rowid=False,
 )  # fmt: skip
 
+forgotten = Table(
+    "forgotten", metadata,  # what a hand had retired, while its window is derived again after an erase
+    Column("window_id", _Id, ForeignKey("windows.id"), nullable=False),
+    Column("statement", Text, nullable=False),  # its draft key, hashed with the project's secret
+    PrimaryKeyConstraint("window_id", "statement"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
 verdicts = Table(
     "verdicts", metadata,
     Column("subject_id", _Id, nullable=False),

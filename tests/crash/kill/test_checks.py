@@ -107,6 +107,10 @@ DAMAGES = {
         "update events set content = 'I like walking along the river Douro.' where erased_at is not null",
     ),
     "the tombstone of an erase is gone": ("G10", "delete from erasures"),
+    "something is noted as forgotten for no reason": (
+        "G10",
+        "insert into forgotten select id, 'x' from windows where start_seq > 1",
+    ),
     "an erased text stands in a summary": (
         "G10",
         "update windows set summary = summary || 'I like walking along the river Douro.' where id = 1",

@@ -265,6 +265,19 @@ def derived_while_a_message_is_erased(model: Model) -> None:
     model.live(number=1, weather="fine")
 
 
+def derived_again_beside_what_was_forgotten(model: Model) -> None:
+    """An erase takes every fact of its window, also the one that somebody had forgotten: it comes back forgotten."""
+    for pick in range(3):
+        say(model, n=pick, size=3)
+        idle(model)
+        model.work_on(number=1)
+        model.forget(pick=0, undo=False)
+        model.erase_event(pick=3 * pick + 1)
+        model.live(number=1, weather="fine")
+        model.safe()
+    must(model.tally["forgotten"] > 0, "G9", "nothing was forgotten: this scene proves nothing")
+
+
 def opened_while_a_message_is_erased(model: Model) -> None:
     """The window comes after the erase: its reply has not seen the message, and is used when the erase ends."""
     say(model, size=4)
@@ -386,7 +399,8 @@ SCENES: tuple[Callable[[Model], None], ...] = (
     one_stage_of_two_is_done, one_subject_with_much_to_do, answered_late,
     moved_while_it_ran, said_again_while_its_window_opens, said_again_while_it_is_embedded, late_window_of_early_words,
     erased_under_the_hands_of_workers, one_message_is_erased, one_thread_is_erased, derived_while_a_message_is_erased,
-    opened_while_a_message_is_erased, answered_after_the_erase, keys_and_strangers, disks_and_kills,
+    opened_while_a_message_is_erased, derived_again_beside_what_was_forgotten, answered_after_the_erase,
+    keys_and_strangers, disks_and_kills,
     cut_off_while_it_finishes, hands_and_followers,
 )  # fmt: skip
 

@@ -734,6 +734,14 @@ def upgrade() -> None:
         postgresql_where=sa.text("prev_end is null"),
     )
     op.create_table(
+        "forgotten",
+        sa.Column("window_id", ID, nullable=False),
+        sa.Column("statement", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["window_id"], ["windows.id"], name=op.f("fk_forgotten_window_id")),
+        sa.PrimaryKeyConstraint("window_id", "statement", name=op.f("pk_forgotten")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
         "slices",
         sa.Column("window_id", ID, nullable=False),
         sa.Column("slice", sa.Integer(), nullable=False),
