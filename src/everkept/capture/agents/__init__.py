@@ -1,0 +1,1 @@
+"""Coding agents: their hooks and transcripts, read into `domain.session` events."""
