@@ -15,8 +15,12 @@ import structlog
 from everkept.api import views as v
 from everkept.api.base import Parts
 from everkept.api.diagnosing import diagnose_unopened
+from everkept.api.hookdesk import HookDesk
 from everkept.api.local import LocalService
 from everkept.api.operating import token_hash
+from everkept.api.scoping import resolve_scope
+from everkept.api.transcripts import TranscriptImport
+from everkept.capture.identity import Checkout
 from everkept.config import Settings, make_home
 from everkept.derive.kinds import job_kinds, periodic_tasks
 from everkept.derive.tools import Tools
@@ -68,6 +72,17 @@ class Application:
 
     async def authenticate(self, token: str) -> str | None:
         return await self.parts.store.glance(find_key, token_hash(token))
+
+    async def resolve_scope(self, checkout: Checkout) -> v.Scope:
+        return await resolve_scope(self.parts.store, checkout)
+
+    def hooks(self) -> HookDesk:
+        """What a process that is awake for the hooks of this home does."""
+        return HookDesk(self.parts, self.parts.settings.home)
+
+    def importer(self) -> TranscriptImport:
+        """Takes in the transcripts of coding agents, into whatever projects they belong."""
+        return TranscriptImport(self.parts)
 
     async def ready(self) -> dict[str, str]:
         faults: dict[str, str] = {}

@@ -238,6 +238,7 @@ class Recall:
     weight_capitals: float = _weight(0.3, "each capitalised word, three at most")
     weight_bigram: float = _weight(0.3, "each pair of words that is adjacent in the question too")
     weight_fact: float = _weight(0.8, "being a fact: a tie-break")
+    weight_maintained: float = _weight(0.8, "being part of a page that somebody keeps true: a tie-break")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -405,8 +406,8 @@ SHORT_NAMES: Mapping[str, str] = MappingProxyType(
 )
 """Names in the environment that are shorter than the rule makes them."""
 
-MARKERS = frozenset({"EVERKEPT_LAUNCH"})
-"""Names in the environment that are messages between our own processes, not settings."""
+MARKERS = frozenset({"EVERKEPT_LAUNCH", "EVERKEPT_OFF"})
+"""Names in the environment that are messages between processes or to the hooks, not settings."""
 
 _ORDER = (
     ("work.heartbeat_s", "work.lease_s"),

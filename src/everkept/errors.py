@@ -187,6 +187,12 @@ class Permanent(ModelError):
     code = "permanent"
 
 
+class CannotWire(EverkeptError):
+    """The files of a coding agent cannot be changed; nothing was written."""
+
+    code = "cannot_wire"
+
+
 HTTP_STATUS: dict[str, int] = {
     "invalid_input": 422, "unknown_scope": 422, "config_invalid": 422, "not_found": 404, "conflict": 409,
     "idempotency_conflict": 409, "subject_conflict": 409, "unauthorized": 401, "forbidden": 403, "cursor_expired": 410,

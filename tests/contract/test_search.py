@@ -19,6 +19,7 @@ from everkept.errors import InvalidInput
 from everkept.models.pooling import Pooling
 from everkept.ports.clock import SystemClock
 from everkept.recall.search import Query, Searcher, choose
+from everkept.recall.words import WordsMemo
 from everkept.store import search as store
 from everkept.store.connection import Connection
 from everkept.store.dialect import sqlite_dialect
@@ -206,7 +207,7 @@ def test_long_query_is_reduced_to_its_rarest_terms(conn: Connection) -> None:
 
 
 def test_empty_query_and_unknown_kind_are_invalid(conn: Connection) -> None:
-    for query in (Query(text="  "), Query(text="dog", kinds=("page",)), Query(text="dog", kinds=())):
+    for query in (Query(text="  "), Query(text="dog", kinds=("pages",)), Query(text="dog", kinds=())):
         with pytest.raises(InvalidInput):
             Searcher(None).search(conn, Scope(project=HERE), query)
 
@@ -235,6 +236,20 @@ def test_same_saying_is_shown_once(conn: Connection) -> None:
     assert [r.hit.id for r in withheld] == [3]
     assert len(choose(ranked.hits, 2)[0]) == 2
     assert choose(ranked.hits, 0)[0] == []
+
+
+def test_words_in_memory_are_the_same_after_they_were_forgotten(conn: Connection) -> None:
+    store.index_passages(conn, [turn("my old dog", seq=n) for n in range(1, 6)])
+    memo, plenty = WordsMemo(words_max=4), WordsMemo()
+    for ids in (np.array([1, 2]), np.array([5, 1, 99]), np.array([2, 3, 4])):
+        few, all_ = memo.of(conn, ids), plenty.of(conn, ids)
+        assert few.lengths.tolist() == all_.lengths.tolist() == [3 * (i < 99) for i in ids]
+        assert few.hashes.tolist() == all_.hashes.tolist() == [hash(t) for t in ("my", "old", "dog")] * sum(ids < 99)
+        assert [few.sets[c] for c in few.speaker] == [{"ann"} if i < 99 else set() for i in ids]
+    conn.raw.execute("delete from passage_text where rowid = 1")
+    assert plenty.of(conn, np.array([1])).lengths.tolist() == [3]
+    plenty.clear()
+    assert plenty.of(conn, np.array([1])).lengths.tolist() == [0]
 
 
 def test_as_of_shows_only_what_was_said_until_then(conn: Connection) -> None:

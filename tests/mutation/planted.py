@@ -108,7 +108,8 @@ ACCEPTING = (
     Planted(
         name="a replay is answered with another receipt than the first", guarantee="G2", layer="contract",
         file="store/streams.py",
-        old="        return found[0]\n", new="        return replace(found[0], recorded_at=now)\n",
+        old="        return found[0]._replace(replayed=True)\n",
+        new="        return found[0]._replace(replayed=True, recorded_at=now)\n",
         tests=(APPEND + "test_a_replay_is_answered_with_the_first_receipt_and_changes_nothing",),
     ),
     Planted(
@@ -130,14 +131,14 @@ ACCEPTING = (
     ),
     Planted(
         name="text is indexed only once a model has run", guarantee="G4", layer="contract", file="store/streams.py",
-        old="    index_passages(conn, passages)\n", new="",
+        old="    index_passages(conn, rows.passages)\n", new="",
         tests=(APPEND + "test_an_append_is_event_passage_timer_and_change_in_one_transaction",),
     ),
     Planted(
         name="text is indexed in another transaction than it is accepted", guarantee="G4", layer="kill",
         file="store/streams.py",
-        old="    index_passages(conn, passages)\n",
-        new=f"    {COMMIT_BETWEEN}\n    index_passages(conn, passages)\n",
+        old="    index_passages(conn, rows.passages)\n",
+        new=f"    {COMMIT_BETWEEN}\n    index_passages(conn, rows.passages)\n",
         tests=(KILL + "test_kill[append]",),
     ),
     Planted(

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from tests.stubs.fake_agents import FakeAgentMemory, scope_of
+
 from everkept.api import views as v
+from everkept.capture.identity import Checkout
 from everkept.domain.ids import event_id, parse_event_id, parse_row_id, row_id
 from everkept.errors import Conflict, CursorExpired, InvalidInput, KeyConflict, NotFound, SubjectConflict
 
@@ -14,10 +17,11 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 CONTENT_MAX_BYTES = 2**20
 
 
-class FakeService:
+class FakeService(FakeAgentMemory):
     """One project. `calls` is what was called, in order, for tests that look at how a door speaks."""
 
     def __init__(self, project: str, application: FakeApplication) -> None:
+        super().__init__()
         self.project = project
         self.application = application
         self.calls: list[tuple[str, dict[str, Any]]] = []
@@ -267,10 +271,14 @@ class FakeService:
         )
 
     async def erase(
-        self, *, event: str | None = None, thread: str | None = None, subject: str | None = None,
-        project: str | None = None, dry_run: bool = False,
+        self, *, event: str | None = None, thread: str | None = None, session: str | None = None,
+        subject: str | None = None, project: str | None = None, dry_run: bool = False,
     ) -> v.ErasePlan:  # fmt: skip
-        self._called("erase", event=event, thread=thread, subject=subject, project=project, dry_run=dry_run)
+        self._called(
+            "erase", event=event, thread=thread, session=session, subject=subject, project=project, dry_run=dry_run
+        )
+        if session is not None:
+            self.known_session(session)
         if thread is not None:
             await self.get_thread(thread)
             if not dry_run:
@@ -280,7 +288,7 @@ class FakeService:
         if project is not None:
             self.application.project(project)
         return v.ErasePlan(
-            scope=str(event or thread or subject or project),
+            scope=str(event or thread or session or subject or project),
             rows={"events": 1},
             residue=None if dry_run else 0,
             dry_run=dry_run,
@@ -439,6 +447,9 @@ class FakeApplication:
     async def service(self, project: str = "default") -> FakeService:
         self.project(project)
         return self.services[project]
+
+    async def resolve_scope(self, checkout: Checkout) -> v.Scope:
+        return scope_of(checkout)
 
     async def authenticate(self, token: str) -> str | None:
         return self.tokens.get(token)

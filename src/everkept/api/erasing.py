@@ -7,13 +7,15 @@ import secrets
 
 from everkept.api import views as v
 from everkept.api.base import Cases
+from everkept.capture.start_packs import forget_packs
 from everkept.domain.erase import EventTarget, ProjectTarget, StreamTarget, SubjectTarget, Target
-from everkept.domain.ids import parse_event_id
+from everkept.domain.ids import parse_event_id, parse_row_id
 from everkept.errors import InvalidInput, NotFound
 from everkept.store.connection import Connection
 from everkept.store.erase import erase, find_erasure
 from everkept.store.projects import DEFAULT_PROJECT, ensure_project, find_subject
 from everkept.store.residue import plan_erase
+from everkept.store.sessions import find_session
 from everkept.store.streams import events_at, get_thread
 
 WAIT_S = 10.0
@@ -26,16 +28,19 @@ class Erasing(Cases):
         *,
         event: str | None = None,
         thread: str | None = None,
+        session: str | None = None,
         subject: str | None = None,
         project: str | None = None,
         dry_run: bool = False,
     ) -> v.ErasePlan:
         """From the return on nothing of it is found; `residue` is None while the worker still destroys the rest."""
-        wanted = {"event": event, "thread": thread, "subject": subject, "project": project}
+        wanted = {"event": event, "thread": thread, "session": session, "subject": subject, "project": project}
         given = [(word, name) for word, name in wanted.items() if name is not None]
         if len(given) != 1:
             raise InvalidInput(
-                "name exactly one of event, thread, subject or project to erase", field="scope", given=dict(given)
+                "name exactly one of event, thread, session, subject or project to erase",
+                field="scope",
+                given=dict(given),
             )
         word, name = given[0]
         target = await self._store.read(self._target, word, name)
@@ -44,6 +49,7 @@ class Erasing(Cases):
             rows = await self._store.read(plan_erase, self._project_id, target)
             return v.ErasePlan(scope=scope, rows=dict(rows), residue=None, dry_run=True)
         erasure = await self._store.write(erase, self._project_id, target)
+        await asyncio.to_thread(forget_packs, self._settings.home)
         if word == "project" and name == DEFAULT_PROJECT:
             await self._store.write(ensure_project, DEFAULT_PROJECT, secrets.token_bytes(32))
         until = self._parts.clock.monotonic_s() + WAIT_S
@@ -66,6 +72,11 @@ class Erasing(Cases):
                 return EventTarget(stream=stream, seq=seq)
             case "thread":
                 return StreamTarget(stream=get_thread(conn, self._project_id, name).id)
+            case "session":
+                row = find_session(conn, self._project_id, parse_row_id("ses", name))
+                if row is None:
+                    raise NotFound(f"there is no session {name}", id=name)
+                return StreamTarget(stream=row.stream)
             case "subject":
                 found = find_subject(conn, self._project_id, name)
                 if found is None:

@@ -22,6 +22,7 @@ from everkept.recall.search import Query, Ranked, RankedHit, choose
 from everkept.recall.validity import Moment
 from everkept.store.connection import Connection
 from everkept.store.facts import FactRow, events_of_facts, facts_by_id
+from everkept.store.pages import SectionRow, sections_by_id
 from everkept.store.projects import subject_names
 from everkept.store.search import KINDS, Hit
 from everkept.store.streams import EventRow, events_at, get_thread, last_events, thread_names
@@ -72,6 +73,7 @@ class _Rows:
     facts: dict[int, FactRow]
     evidence: dict[int, list[tuple[int, int]]]
     windows: dict[int, WindowRow]
+    sections: dict[int, SectionRow]
     subjects: dict[int, str]
 
 
@@ -152,7 +154,8 @@ class Recalling(Remembering):
         if scope is None:
             return [], [], None
         best = self._best(conn, scope, asked, depth=None if asked.everything else 2 * asked.limit + len(asked.besides))
-        rows = self._rows(conn, best.shown, best.facts)
+        named = {} if scope.subject is None or asked.subject is None else {int(scope.subject): asked.subject}
+        rows = self._rows(conn, best.shown, best.facts, named)
         results = [r for r in (self._result(hit, rows, best.ranked, asked) for hit in best.shown) if r is not None]
         held = [
             v.HeldBack(
@@ -186,18 +189,22 @@ class Recalling(Remembering):
         ids = [h.hit.ref for h in hits if h.hit.kind == "fact" and h.hit.ref is not None]
         return facts_by_id(conn, self._project_id, ids) if ids else {}
 
-    def _rows(self, conn: Connection, shown: Sequence[RankedHit], facts: dict[int, FactRow]) -> _Rows:
-        """What the shown hits stand for; the candidates behind them are not read."""
+    def _rows(
+        self, conn: Connection, shown: Sequence[RankedHit], facts: dict[int, FactRow], named: dict[int, str]
+    ) -> _Rows:
+        """What the shown hits stand for; the candidates behind them are not read. `named` is the subject asked for."""
         events = self._events_of(conn, shown)
         windows = [h.hit.ref for h in shown if h.hit.kind == "episode" and h.hit.ref is not None]
         mine = [h.hit.ref for h in shown if h.hit.kind == "fact" and h.hit.ref is not None]
+        sections = [h.hit.ref for h in shown if h.hit.kind == "page" and h.hit.ref is not None]
         return _Rows(
             events=events,
             facts=facts,
             windows=windows_by_id(conn, windows) if windows else {},
+            sections=sections_by_id(conn, self._project_id, sections) if sections else {},
             evidence=events_of_facts(conn, mine) if mine else {},
             threads=thread_names(conn, sorted({s for s, _ in events})),
-            subjects=subject_names(conn, sorted({h.hit.subject for h in shown})),
+            subjects=named or subject_names(conn, sorted({h.hit.subject for h in shown})),
         )
 
     def _events_of(self, conn: Connection, hits: Sequence[RankedHit]) -> dict[tuple[int, int], EventRow]:
@@ -255,6 +262,8 @@ class Recalling(Remembering):
                 event_ids=[event_id(*e) for e in rows.evidence.get(fact.id, [])],
                 **common,
             )
+        if h.kind == "page":
+            return self._page_result(rows.sections.get(h.ref or 0), common)
         window = rows.windows.get(h.ref or 0)
         if window is None or not window.summary:
             return None
@@ -268,6 +277,16 @@ class Recalling(Remembering):
             occurred_at=moment(h.occurred_at_us) if h.occurred_at_us is not None else None,
             **common,
         )
+
+    def _page_result(self, section: SectionRow | None, common: dict[str, Any]) -> v.RecallResult | None:
+        if section is None:
+            return None
+        where = section.title if section.heading == section.title else f"{section.title}: {section.heading}"
+        return v.RecallResult(
+            kind="page", id=row_id("pag", section.page), text=section.body, thread=None, seq=None, speaker=where,
+            occurred_at=moment(section.updated_at), page=f"{section.slug}#{section.anchor}", heading=section.heading,
+            **common,
+        )  # fmt: skip
 
     async def _find_episodes(
         self, query: str, subject: str | None, thread: str | None, limit: int
@@ -320,7 +339,7 @@ def _why_not(
         fact = facts.get(h.ref or 0)
         why = "retired" if fact is None else withheld(fact, asked.at)
         return why or ("other metadata" if asked.metadata else None)
-    if h.kind == "episode":
+    if h.kind in ("episode", "page"):
         late = h.occurred_at_us is not None and h.occurred_at_us > min(asked.at.as_of_us, asked.at.known_at_us)
         return "not_yet_known" if late else "other metadata" if asked.metadata else None
     if (h.stream, h.seq) in asked.besides:

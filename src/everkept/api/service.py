@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from everkept.api import views as v
+from everkept.capture.identity import Checkout
 
 
 class Service(Protocol):
@@ -128,6 +129,7 @@ class Service(Protocol):
         *,
         event: str | None = None,
         thread: str | None = None,
+        session: str | None = None,
         subject: str | None = None,
         project: str | None = None,
         dry_run: bool = False,
@@ -143,6 +145,77 @@ class Service(Protocol):
     async def settle(self, *, timeout_s: float = 30.0) -> bool:
         """Open what is due now and wait until every receipt is final. False when time ran out."""
         ...
+
+    # ---- coding agents
+    async def resolve_scope(self, checkout: Checkout) -> v.Scope:
+        """The project of a checkout, whatever project this is. Raises NotFound where nobody knows it yet."""
+        ...
+
+    async def list_sessions(
+        self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> v.Page[v.Session]: ...
+    async def get_session(self, session_id: str) -> v.Session: ...
+    async def session_events(self, session_id: str, *, after_seq: int = 0, limit: int = 100) -> v.Page[v.Message]:
+        """Oldest first; `metadata` has the kind of each, and what came of a call."""
+        ...
+
+    async def end_session(self, session_id: str) -> v.EndResult:
+        """Digest it now. It may go on afterwards; ending twice gives one digest."""
+        ...
+
+    async def list_pages(
+        self, *, kind: str | None = None, superseded: bool = False, limit: int = 50, cursor: str | None = None
+    ) -> v.Page[v.KnowledgePage]:
+        """Newest first, without bodies; `superseded`: also those that another page took the place of."""
+        ...
+
+    async def get_page(self, slug: str, *, version: int | None = None) -> v.KnowledgePage: ...
+    async def page_history(self, slug: str, *, limit: int = 50) -> list[v.PageVersion]:
+        """Newest first."""
+        ...
+
+    async def write_page(
+        self,
+        title: str,
+        body: str,
+        *,
+        kind: str = "note",
+        slug: str | None = None,
+        base: int | None = None,
+        reason: str | None = None,
+        supersedes: str | None = None,
+        author: str = "hand",
+    ) -> v.KnowledgePage:
+        """A new page, or the next version of one. Raises Conflict where `base` is not its newest version."""
+        ...  # fmt: skip
+
+    async def delete_page(self, slug: str) -> v.KnowledgePage:
+        """Take it out of search and lists for good: nothing brings it back by itself. Its versions stay."""
+        ...
+
+    async def list_handoffs(
+        self, *, state: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> v.Page[v.Handoff]: ...
+    async def get_handoff(self, handoff_id: str) -> v.Handoff: ...
+    async def choose_handoff(self, *, worktree: str | None = None, branch: str | None = None) -> v.HandoffChoice:
+        """Which handoff a session in this place is offered, and why. Takes nothing up."""
+        ...
+
+    async def acknowledge_handoff(self, handoff_id: str, *, by: str) -> v.Handoff:
+        """Say that it was taken up. Doing so twice changes nothing."""
+        ...
+
+    async def timeline(
+        self,
+        *,
+        kinds: Sequence[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> v.Page[v.TimelineItem]:
+        """Sessions, versions of pages, handoffs, episodes and facts, newest first; `since` ≤ time < `until`."""
+        ...  # fmt: skip
 
     # ---- operate
     async def status(self, *, project_only: bool = False) -> v.Status:
@@ -192,6 +265,10 @@ class Application(Protocol):
 
     async def service(self, project: str = "default") -> Service:
         """The use cases in one project. Raises NotFound (with the known names) where there is no such project."""
+        ...
+
+    async def resolve_scope(self, checkout: Checkout) -> v.Scope:
+        """The project of a checkout. Raises NotFound where nobody knows it yet."""
         ...
 
     async def authenticate(self, token: str) -> str | None:

@@ -201,9 +201,9 @@ class Entity(View):
 class RecallResult(View):
     """One hit. `score` is comparable within one answer; `signals` say how it came about (with `explain`)."""
 
-    kind: Literal["turn", "fact", "episode"]
+    kind: Literal["turn", "fact", "episode", "page"]
     id: str
-    """The id of the event, fact or episode."""
+    """The id of the event, fact, episode or page."""
     text: str
     score: float
     subject: str
@@ -214,6 +214,9 @@ class RecallResult(View):
     quote: str | None = None
     unsettled: bool = False
     event_ids: list[str] = Field(default_factory=list)
+    page: str | None = None
+    """Of a section: the slug of its page, with `#` and its anchor."""
+    heading: str | None = None
     signals: dict[str, float] | None = None
 
 
@@ -488,3 +491,101 @@ class ImportReport(View):
 
 for _model in (ContextBlock, Episode):
     _model.model_rebuild()
+
+
+# ---- coding agents
+
+
+class Scope(View):
+    """Whose memory answers, and how that was found."""
+
+    project: str
+    found_by: Literal["named", "marker", "remote", "root", "common_dir", "path"]
+    value: str
+    """What it was found by: the remote's address, the path, …"""
+
+
+class Session(View):
+    """A coding agent at work. A phantom did nothing; a trivial one made no page, and its events stay searchable."""
+
+    id: str
+    agent: str
+    native_id: str
+    parent: str | None
+    title: str | None
+    worktree: str | None
+    branch: str | None
+    model: str | None
+    started_at: datetime | None
+    last_event_at: datetime | None
+    events: int
+    state: Literal["open", "digested", "trivial", "phantom"]
+    """`open`: it has events that no digest has seen yet."""
+    trivial_because: str | None
+    page: str | None
+    """Slug of the page that tells of it."""
+    finished_seq: int | None
+
+
+class KnowledgePage(View):
+    """A page as it stands; in lists without its body."""
+
+    id: str
+    slug: str
+    kind: str
+    title: str
+    version: int
+    body: str | None
+    author: str
+    reason: str | None
+    source: str | None
+    """The file that it came from."""
+    session_id: str | None
+    superseded: bool
+    created_at: datetime
+    updated_at: datetime
+
+
+class PageVersion(View):
+    version: int
+    base: int | None
+    title: str
+    body: str
+    author: str
+    reason: str | None
+    created_at: datetime
+
+
+class Handoff(View):
+    """Where a session left off. Reading it takes nothing up; working on after it was shown does."""
+
+    id: str
+    session_id: str
+    agent: str
+    worktree: str | None
+    branch: str | None
+    title: str
+    body: str
+    open_ends: list[str]
+    state: Literal["open", "acknowledged", "replaced", "expired"]
+    acknowledged_by: str | None
+    left_at: datetime
+    expires_at: datetime
+
+
+class HandoffChoice(View):
+    """The handoff that a session in this place is offered, and why this one."""
+
+    chosen: Handoff | None
+    because: str
+    others: list[Handoff]
+
+
+class TimelineItem(View):
+    """Something that happened in the project, newest first in a timeline."""
+
+    at: datetime
+    kind: Literal["session", "page", "handoff", "episode", "fact"]
+    id: str
+    title: str
+    detail: str

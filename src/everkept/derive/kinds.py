@@ -7,6 +7,7 @@ from typing import Any
 
 from everkept.config import Settings
 from everkept.derive import (
+    digest_session,
     embed_passages,
     embed_words,
     erase_scope,
@@ -21,7 +22,9 @@ from everkept.store.changes import prune_changes
 from everkept.store.connection import Connection
 from everkept.store.erase import clean_again, note_cleaned
 from everkept.store.facts import sweep_conflicts
+from everkept.store.handoffs import expire_handoffs
 from everkept.store.jobs import expire_leases, prune_jobs, prune_workers
+from everkept.store.offers import expire_offers
 from everkept.store.streams import embed_words_meanwhile, sweep_unembedded
 from everkept.store.windows import EXTRACT, SUMMARISE, sweep_abandoned, sweep_windows
 from everkept.work.job import JobKind
@@ -31,6 +34,7 @@ KINDS: dict[str, JobKind[Any]] = {
     module.KIND.name: module.KIND
     for module in (
         open_window,
+        digest_session,
         summarise_episode,
         extract_facts,
         judge_conflicts,
@@ -108,5 +112,7 @@ def periodic_tasks(settings: Settings) -> list[PeriodicTask]:
         PeriodicTask(name="sweep_unembedded", every_s=work.fact_sweep_s, chunk=sweep_unembedded),
         PeriodicTask(name="embed_words", every_s=EMBED_WORDS_S, chunk=words, expected=True),
         PeriodicTask(name="clean_file", every_s=PRUNE_S, chunk=clean, expected=True),
+        PeriodicTask(name="expire_handoffs", every_s=PRUNE_S, chunk=expire_handoffs, expected=True),
+        PeriodicTask(name="expire_offers", every_s=PRUNE_S, chunk=expire_offers, expected=True),
         PeriodicTask(name="prune", every_s=PRUNE_S, chunk=prune, expected=True),
     ]

@@ -22,6 +22,7 @@ PassageId = NewType("PassageId", int)
 KINDS = {
     "evt": "event", "epi": "episode", "fct": "fact", "job": "job", "ent": "entity", "prj": "project",
     "sub": "subject", "thr": "thread", "key": "API key", "chg": "change",
+    "ses": "session", "pag": "page", "hnd": "handoff", "off": "offer",
 }  # fmt: skip
 _EVENT = re.compile(r"evt_([1-9]\d{0,17})_([1-9]\d{0,17})")
 _ROW = re.compile(r"([a-z]{3})_([1-9]\d{0,17})")

@@ -46,6 +46,8 @@ class Traits(IntFlag):
     """Says a time: yesterday, two years ago, Friday, 2022, June …"""
     CAPITAL_1 = 4
     CAPITAL_2 = 8
+    MAINTAINED = 16
+    """Of a page that somebody keeps true: it goes before what only tells what happened, where all else is equal."""
 
 
 _Traits = TypeVar("_Traits", int, npt.NDArray[np.int64])
@@ -108,11 +110,11 @@ def local_time(occurred_at_us: int, zone_min: int | None = None) -> datetime:
 
 
 def traits_of(text: str) -> int:
+    """A plain number: members of an enumeration take a slow way into the database."""
     bare = _IMAGE_NOTE.sub("", text).rstrip()
-    traits = int(Traits.ASKS) if bare.endswith(("?", "？", "؟", "。か")) else 0
-    if _TEMPORAL.search(analyser.fold(bare)):
-        traits |= Traits.TEMPORAL
-    return traits | (min(3, _capitals(bare)) << 2)
+    asks = int(Traits.ASKS) if bare.endswith(("?", "？", "؟", "。か")) else 0
+    temporal = int(Traits.TEMPORAL) if _TEMPORAL.search(analyser.fold(bare)) else 0
+    return asks | temporal | (min(3, _capitals(bare)) << 2)
 
 
 _IMAGE_NOTE = re.compile(r"\[[^\[\]]*\]$")  # "[shared image: …]" and the like at the end

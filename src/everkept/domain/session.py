@@ -116,27 +116,32 @@ def shortened(text: str, limit: int = FIELD_CHARS_MAX) -> str:
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters cut …]\n{text[-half:]}"
 
 
-def to_metadata(event: AgentEvent) -> str:
-    """All but the text, as the store keeps it."""
-    fields = {k: v for k, v in asdict(event).items() if k not in ("text", "key", "agent", "session") and v}
-    if not event.evidence:
-        fields["evidence"] = False
-    if not event.genuine:
-        fields["genuine"] = False
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+def kept(event: AgentEvent) -> tuple[str, str]:
+    """(content, metadata as JSON): how the store keeps an event. Its text and output stand in the content alone."""
+    content = content_of(event)
+    fields = {k: v for k, v in asdict(event).items() if k not in ("text", "key", "agent", "session", "tool") and v}
+    fields |= {"evidence": event.evidence, "genuine": event.genuine, "text_chars": len(event.text)}
+    if event.tool is not None:
+        tool = asdict(event.tool)
+        output = tool.pop("output")
+        fields |= {"tool": {k: v for k, v in tool.items() if v not in ("", (), None)}, "output_chars": len(output)}
+    return content, json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
-def from_metadata(metadata: str, *, agent: str, session: str, text: str) -> AgentEvent:
+def read_back(content: str, metadata: str, *, agent: str, session: str) -> AgentEvent:
     """An event as it was kept; its key is not kept in words."""
     fields = json.loads(metadata)
+    fields.pop("revises", None)
+    text = content[: fields.pop("text_chars")]
+    output_chars = fields.pop("output_chars", 0)
     tool = fields.pop("tool", None)
     if tool is not None:
-        tool["paths"] = tuple(tool["paths"])
-        tool["changes"] = tuple((path, change) for path, change in tool["changes"])
+        tool["paths"] = tuple(tool.get("paths", ()))
+        tool["changes"] = tuple((path, change) for path, change in tool.get("changes", ()))
+        tool["output"] = content[len(content) - output_chars :]
     fields["items"] = tuple((item, state) for item, state in fields.get("items", ()))
-    return AgentEvent(
-        agent=agent, session=session, key="", text=text, tool=None if tool is None else ToolCall(**tool), **fields
-    )
+    call = None if tool is None else ToolCall(**tool)
+    return AgentEvent(agent=agent, session=session, key="", text=text, tool=call, **fields)
 
 
 def content_of(event: AgentEvent) -> str:

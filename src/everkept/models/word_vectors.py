@@ -59,9 +59,8 @@ class WordllamaVectors:
         self.load()
         assert self._weights is not None
         made = {}
-        for word, encoded in zip(
-            words, self._tokenizer.encode_batch_fast(list(words), add_special_tokens=False), strict=True
-        ):
+        for word in words:  # a batch goes to a pool of threads, which takes longer than a few words do
+            encoded = self._tokenizer.encode(word, add_special_tokens=False)
             ids = np.minimum(encoded.ids, len(self._weights) - 1)
             vector = self._weights[ids].astype(np.float32).mean(axis=0) if len(ids) else np.zeros(self.dim, np.float32)
             made[word] = vector / max(float(np.linalg.norm(vector)), 1e-9)

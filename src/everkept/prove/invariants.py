@@ -33,7 +33,8 @@ def _stage(column: str, kind: str, states: str) -> str:
     return f"""
 select w.id, l.slice from windows w join slices l on l.window_id = w.id join {_LIVE_STREAM} and s.id = w.stream_id
 where w.skipped_because is null and w.{column} is null and l.{column} is null and not exists (
-  select 1 from jobs j where j.kind = '{kind}' and j.key = w.id || '.' || l.slice and j.state in ({states}))"""
+  select 1 from jobs j where j.kind = case when s.kind = 'session' then 'digest_session' else '{kind}' end
+    and j.key = w.id || '.' || l.slice and j.state in ({states}))"""
 
 
 def _once(kind: str, table: str, prefix: str) -> str:
@@ -112,9 +113,9 @@ where not exists (select 1 from jobs j where j.kind = 'fold_summary' and j.key =
 select e.stream_id, e.seq from events e where e.erased_at is null and 1 <> (
   select count(*) from passages p where p.kind = 'turn' and p.stream_id = e.stream_id and p.seq = e.seq)"""),
     Invariant("G4", "a passage has no full-text row", """
-select p.id from passages p where not exists (select 1 from passage_text_docsize d where d.id = p.id)"""),
+select p.id from passages p where not exists (select 1 from passage_text_content d where d.id = p.id)"""),
     Invariant("G4", "a full-text row belongs to no passage", """
-select d.id from passage_text_docsize d where not exists (select 1 from passages p where p.id = d.id)"""),
+select d.id from passage_text_content d where not exists (select 1 from passages p where p.id = d.id)"""),
     Invariant("G15", "a full-text row is in another scope than its passage", """
 select p.id from passages p join passage_text_content f on f.id = p.id
 where f.c0 <> 'p' || p.project_id || ' s' || p.subject_id || coalesce(' t' || p.stream_id, '') || ' k' || p.kind"""),
@@ -152,7 +153,7 @@ having (w.summary_at is null and count(l.summary_at) = w.slices)
     Invariant("G6", "a job is done and its effect is not there", f"""
 select j.id, j.kind, j.key from jobs j join slices l on j.key = l.window_id || '.' || l.slice
   join windows w on w.id = l.window_id join {_LIVE_STREAM} and s.id = w.stream_id
-where j.state = 'done' and ((j.kind = 'summarise_episode' and l.summary_at is null)
+where j.state = 'done' and ((j.kind in ('summarise_episode', 'digest_session') and l.summary_at is null)
   or (j.kind = 'extract_facts' and l.facts_at is null)) and w.skipped_because is null"""),
     Invariant("G6", "an effect is there and its job was never finished", """
 select j.id, j.kind, j.key from jobs j join slices l on j.key = l.window_id || '.' || l.slice
@@ -257,15 +258,45 @@ and {_WHOLE_OUTBOX.format(project="f.project_id")} and not exists (select 1 from
     Invariant("G11", "messages are not announced exactly once", f"""
 select s.id, s.last_seq from {_LIVE_STREAM} left join (select stream_id,
     sum(json_extract(data, '$.last_seq') - json_extract(data, '$.first_seq') + 1) as messages
-  from changes where kind = 'messages.appended' group by 1) c on c.stream_id = s.id
+  from changes where kind in ('messages.appended', 'session.appended') group by 1) c on c.stream_id = s.id
 where {_WHOLE_OUTBOX.format(project="s.project_id")} and s.last_seq <> coalesce(c.messages, 0)"""),
     Invariant("G11", "a summary is announced before it is there, or not at all", f"""
 select w.id from windows w join {_LIVE_STREAM} and s.id = w.stream_id left join (
   select distinct project_id, ref from changes where kind = 'episode.summarised') c
   on c.project_id = w.project_id and c.ref = 'epi_' || w.id
-where w.skipped_because is null and {_WHOLE_OUTBOX.format(project="w.project_id")}
+where w.skipped_because is null and s.kind = 'thread' and {_WHOLE_OUTBOX.format(project="w.project_id")}
   and not exists (select 1 from erasures x where x.project_id = w.project_id)
   and (w.summary_at is null) <> (c.ref is null)"""),
+    # ---- sessions, pages, handoffs
+    Invariant("G2", "a natural key names an event that is not there", """
+select k.project_id, k.stream_id, k.seq from natural_keys k left join events e
+  on e.stream_id = k.stream_id and e.seq = k.seq where e.seq is null"""),
+    Invariant("G6", "a session was digested further than it goes", """
+select x.stream_id, x.digested_seq from sessions x join streams s on s.id = x.stream_id
+where x.digested_seq > s.last_seq"""),
+    Invariant("G6", "a digest has a number, and its session no page, or the other way round", """
+select x.stream_id from sessions x where (x.finished_seq is null) <> (not exists (
+  select 1 from pages g where g.stream_id = x.stream_id and g.kind = 'session'))
+  and not exists (select 1 from erasures r where r.project_id = x.project_id)"""),
+    Invariant("G12", "the numbers of digests are not those of the project's counter", """
+select p.id, p.finished_seq from projects p where p.finished_seq < coalesce((
+  select max(x.finished_seq) from sessions x where x.project_id = p.id), 0)"""),
+    Invariant("G6", "a page has not the version that it says", """
+select g.id, g.version from pages g where g.version > 0 and g.version <> (
+  select count(*) from page_versions v where v.page_id = g.id)"""),
+    Invariant("G4", "a section of a page is not exactly one passage", """
+select n.id from page_sections n where 1 <> (
+  select count(*) from passages p where p.kind = 'page' and p.ref_id = n.id)"""),
+    Invariant("G4", "a passage is of a section that is not there", """
+select p.id from passages p left join page_sections n on n.id = p.ref_id where p.kind = 'page' and n.id is null"""),
+    Invariant("G11", "two handoffs of one worktree are open", """
+select project_id, worktree from handoffs where state = 'open' and worktree is not null group by 1, 2
+having count(*) > 1"""),
+    Invariant("G11", "a page's versions are not announced exactly once each", f"""
+select g.id, g.project_id from pages g left join (
+  select project_id, ref, count(*) as times from changes where kind = 'page.written' group by 1, 2) c
+  on c.project_id = g.project_id and c.ref = 'pag_' || g.id
+where {_WHOLE_OUTBOX.format(project="g.project_id")} and g.version > 0 and coalesce(c.times, 0) <> g.version"""),
     # ---- G7, G13: jobs and whose turn it is
     Invariant("G7", "a leased job was not booked as a possible crash", """
 select id, kind from jobs where state = 'leased' and crashes < 1"""),

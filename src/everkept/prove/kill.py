@@ -21,7 +21,8 @@ from everkept.ports.faults import NoFaults
 from everkept.prove.checks import Violation, check, check_drained
 from everkept.prove.nursery import OUTCOME, Nursery, Played
 from everkept.prove.record import read_record
-from everkept.prove.scenarios import QUIET_S, SCENARIOS, Scenario
+from everkept.prove.scenario import Scenario
+from everkept.prove.scenarios import QUIET_S, SCENARIOS
 from everkept.prove.stage import DATABASE, RECORD, START_US
 from everkept.store.sqlite import choose_driver
 

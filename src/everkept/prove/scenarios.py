@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -14,7 +12,8 @@ from everkept.domain.facts import FactDraft
 from everkept.domain.ids import row_id
 from everkept.domain.jobs import Done
 from everkept.errors import LeaseLost
-from everkept.ports.faults import Faults
+from everkept.prove.scenario import Scenario
+from everkept.prove.scenarios_agents import AGENT_SCENARIOS
 from everkept.prove.stage import DATABASE, DAY_S, SECRET, Cast, Stage, connect_unsynced
 from everkept.store.backup import back_up, restore
 from everkept.store.changes import acknowledge, lease_consumer
@@ -34,51 +33,9 @@ from everkept.store.projects import ensure_project, find_subject
 from everkept.store.providers import forget_other_pools, note_failure, permits_left
 from everkept.store.streams import get_thread
 
-Play = Callable[[Stage], None]
 BACKUP: Final = "backup.db"
 QUIET_S = 7_200.0
 """Longer than any back-off that a kill may leave behind."""
-
-
-def _nothing(_stage: Stage) -> None:
-    return None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
-    """`prepare` plays undisturbed and makes the store that every run starts from; `act` is what is killed."""
-
-    name: str
-    act: Play
-    prepare: Play = _nothing
-    cast: Cast = field(default_factory=Cast)
-    prepared_by: Cast | None = None
-    """Who prepared it, where that was somebody else."""
-    from_nothing: bool = False
-    """There is no store yet: the schema itself is made under fire."""
-    copy: str | None = None
-    """A file that `act` makes: if it is there, it holds all that the store holds."""
-    damaged: bool = False
-    """`prepare` takes something away that the backstops bring back: only the drained store is whole."""
-
-    def play(self, folder: Path, part: str, start_us: int, faults: Faults, *, synced: bool) -> int:
-        """Play one part; the time on the clock at its end. `recover` opens what is there and works until it is idle."""
-        owner = {"prepare": "founder", "act": "player"}.get(part, f"{part}-{start_us}")
-        cast = self.prepared_by or self.cast if part == "prepare" else self.cast
-        stage = Stage(folder, cast, start_us=start_us, faults=faults, synced=synced, owner=owner)
-        try:
-            match part:
-                case "prepare":
-                    self.prepare(stage)
-                case "act":
-                    self.act(stage)
-                case _:
-                    stage.embed_again()
-                    stage.send_again()
-                    stage.drain()
-            return stage.clock.now_us()
-        finally:
-            stage.close()
 
 
 NO_MODEL: Final = Cast(model=False, embedder=None)
@@ -130,7 +87,7 @@ def _end_only(s: Stage) -> None:
 
 def _import(s: Stage) -> None:
     for part in range(3):
-        s.add("imported", *(f"Line {part}.{n} of an imported talk." for n in range(3)), key=f"file-{part}")
+        s.add("imported", *(f"Line {part}.{n} of an imported talk." for n in range(3)), key=f"file-{part}", name="Ana")
     s.end("imported")
 
 
@@ -719,6 +676,7 @@ _ALL: Final = (
     Scenario(name="weather", prepare=_tell_and_end, act=_weather),
     Scenario(name="pushed-out", prepare=_said, act=_pushed_out),
     Scenario(name="lost-lease", prepare=_tell_and_end, act=_lost_lease),
+    *AGENT_SCENARIOS,
     Scenario(name="first-open", act=_first_open, from_nothing=True),
     Scenario(name="checkpoint", act=_checkpoint),
     Scenario(name="backup", prepare=_said, act=_back_up, copy=BACKUP),

@@ -62,6 +62,9 @@ def connect_unsynced(path: Path, read_only: bool) -> Any:  # noqa: FBT001  (the 
     return raw
 
 
+FOUNDER = "founder"
+
+
 class Stage:
     """One client and one worker of a store in `folder`; whoever plays here may be killed at any statement."""
 
@@ -86,6 +89,11 @@ class Stage:
             self.write(ensure_project, DEFAULT_PROJECT, SECRET)
         self.tools = self._make_tools()
         self.runner = self.make_runner(owner)
+
+    @property
+    def preparing(self) -> bool:
+        """Whether this is the undisturbed part, from which every run starts."""
+        return self._owner == FOUNDER
 
     def close(self) -> None:
         self._async.close()
@@ -160,12 +168,13 @@ class Stage:
 
     def add(
         self, thread: str, *texts: str, subject: str = "ana", key: str | None = None, project: str = DEFAULT_PROJECT,
-        evidence: bool = True,
+        evidence: bool = True, name: str | None = None,
     ) -> list[str]:  # fmt: skip
         """Append one batch through the API; the ids of the events. Each text has a key of its own where `key` is."""
         keys = [None if key is None else f"{key}-{n}" for n in range(len(texts))]
         messages = [
-            MessageIn(role="user", content=t, key=k, evidence=evidence) for t, k in zip(texts, keys, strict=True)
+            MessageIn(role="user", name=name, content=t, key=k, evidence=evidence)
+            for t, k in zip(texts, keys, strict=True)
         ]
         done = self.asking(
             "append", lambda: self.run(self.service(project).append(thread, messages, subject=subject)),

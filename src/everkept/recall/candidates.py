@@ -38,9 +38,7 @@ class Pool:
     kinds: Sequence[str]
     said_until_us: int | None
     recorded_until_us: int | None
-
-    newest: int
-    """The highest passage id of the snapshot."""
+    snapshot: store.Snapshot
 
     @property
     def narrow(self) -> bool:
@@ -63,12 +61,11 @@ def lexical_order(pool: Pool, terms: Sequence[str], frequencies: Frequencies, po
     known = sorted((t for t in terms if of_term.get(t, 0)), key=lambda t: of_term[t])
     rare = _rare(known, of_term, size)
     ids = pool.table.all.id
-    total = np.zeros(ids.size)
+    total = np.zeros(ids.size + 1)  # the last one is for what lies outside of the table, whose row is -1
     for term in rare:
         for weight, holding in _postings(pool, term, frequencies, postings):
-            rows = pool.table.rows_of(holding)
-            total[rows[rows >= 0]] += weight * frequencies.idf(term)
-    found = np.flatnonzero(total)[::-1]  # newest first
+            total[pool.table.rows_of(holding)] += weight * frequencies.idf(term)
+    found = np.flatnonzero(total[:-1])[::-1]  # newest first
     found = found[pool.table.in_scope(found, pool.scope, pool.kinds, pool.said_until_us)]
     ids, total = ids[found], total[found]
     for term in known[len(rare) :]:
@@ -95,7 +92,7 @@ def _postings(
     """(weight, ids ascending) of a term; they may lie outside the scope, but for very common terms."""
     size = frequencies.of_term.get(store.scope_term(pool.scope), 0)
     if frequencies.of_term[term] <= min(CACHED_MAX, _SCOPED_FROM * size):
-        return postings.of(pool.conn, term, pool.newest)
+        return postings.of(pool.conn, term, pool.snapshot.newest)
     # A scope that is most of the index costs more to look up than to sort out afterwards.
     looked_up = None if size * 2 > frequencies.passages else pool.scope
     found = store.find_postings(pool.conn, looked_up, term, pool.kinds, also_any=within)

@@ -16,7 +16,9 @@ from everkept.domain.transcript import estimate_tokens
 from everkept.recall.said import Said
 
 NOTHING_FITS: Final = "(nothing of what was recalled fits into {tokens} tokens)"
-_HEADINGS: Final = (("fact", "Known facts"), ("episode", "Earlier conversations"), ("turn", "What was said"))
+_HEADINGS: Final = (
+    ("page", "Pages"), ("fact", "Known facts"), ("episode", "Earlier conversations"), ("turn", "What was said"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,7 @@ def _time(item: Item) -> float:
 def _line(item: Item, said: Said) -> str:
     """`- [2026-03-01 09:30] Ann: text (chat-1, evt_1_2)`; further lines of the text are indented."""
     when = "" if item.occurred_at is None else f"[{item.occurred_at:{_WHEN_FORMAT[item.kind == 'turn']}}] "
-    who = f"{item.speaker}: " if item.kind == "turn" and item.speaker else ""
+    who = f"{item.speaker}: " if item.kind in ("turn", "page") and item.speaker else ""
     shown = item.quote and item.quote != item.text and not said.holds(item.quote)
     quote = f' ("{_indented(item.quote or "")}")' if shown else ""
     doubt = " [contradicted elsewhere, not settled]" if item.unsettled else ""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -18,7 +17,8 @@ import numpy.typing as npt
 from everkept.domain import text as analyser
 from everkept.domain.passage import Traits, capitals_of, local_time
 from everkept.recall.question import Question
-from everkept.recall.table import FACT, NOBODY, TURN, Columns
+from everkept.recall.table import FACT, NOBODY, TURN, Columns, Ints
+from everkept.recall.words import Words
 from everkept.store.search import NEVER_US
 
 Array = npt.NDArray[np.float32]
@@ -28,8 +28,6 @@ B: Final = 0.4
 SPEAKER_TF: Final = 2.0
 NEAR: Final = {-1: 0.5, 1: 0.4, -2: 0.3, 2: 0.2}
 """Share of a neighbour's term frequency, by its distance (-1 is the turn before)."""
-
-_STOP_STEMS: Final = frozenset(analyser.STOP_WORDS["en"] | {analyser.stem(w) for w in analyser.STOP_WORDS["en"]})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +62,8 @@ class Weights:
     bigram: float = 0.3
     fact: float = 0.8
     """A tie-break, set by hand: what was said for certain goes before the talk it was said in."""
+    maintained: float = 0.8
+    """A tie-break, set by hand: a page that is kept true goes before the log of a session (F04)."""
 
     def of(self, *, static: bool, neural: bool) -> dict[str, float]:
         """Feature → weight, for the vectors that there are."""
@@ -85,13 +85,9 @@ class Weights:
             "ends_q": self.ends_q,
             "capitals": self.capitals,
             "fact": self.fact,
+            "maintained": self.maintained,
             "bigram": self.bigram,
         }
-
-
-@lru_cache(maxsize=4096)
-def _set_of(terms: str) -> frozenset[str]:
-    return frozenset(terms.split())
 
 
 NOT_HUMAN: Final = frozenset({"assistant", "system", "tool", "agent", "bot", "ai"})
@@ -101,28 +97,6 @@ FIRST_PERSON: Final = frozenset(
         "eu mim meu minha meus minhas yo mi mis je moi mon ma"
     ).split()
 )
-
-
-class Words:
-    """The analysed words of one passage, parsed once. Terms stand as their hashes, so that numpy can compare them."""
-
-    __slots__ = ("_content", "hashes", "length", "own", "said", "speaker")
-
-    def __init__(self, speaker: str, own: str, said: str) -> None:
-        terms = own.split()
-        self.own = own
-        self.length = len(terms)
-        self.hashes = np.fromiter(map(hash, terms), np.int64, len(terms))
-        self._content: npt.NDArray[np.int64] | None = None
-        self.speaker = _set_of(speaker)
-        self.said = _set_of(said)
-
-    @property
-    def content(self) -> npt.NDArray[np.int64]:
-        """Without stop words. Made when first asked for: neighbours never are."""
-        if self._content is None:
-            self._content = np.array([hash(t) for t in self.own.split() if t not in _STOP_STEMS], np.int64)
-        return self._content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,12 +114,12 @@ class Frequencies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Candidates, with the turns around them. The first `size` of `passages` and `words` are the candidates."""
+    """Candidates, with the turns around them. The first `size` of `passages`, and of `words`, are the candidates."""
 
     passages: Columns
     names: Sequence[str]
     """Speakers, by the code in `passages`."""
-    words: Sequence[Words]
+    words: Words
     size: int
     near: Mapping[int, npt.NDArray[np.intp]]
     """For each distance of `NEAR`, the place in `passages` of each candidate's neighbour; -1 where there is none."""
@@ -180,6 +154,7 @@ def features_of(question: Question, window: Window, frequencies: Frequencies) ->
         **(habits if turns.all() else {name: _even(values, turns) for name, values in habits.items()}),
         "bigram": _bigrams(question, window),
         "fact": (mine.kind == FACT).astype(np.float32),
+        "maintained": ((mine.traits & Traits.MAINTAINED) > 0).astype(np.float32),
     }
 
 
@@ -204,13 +179,12 @@ def people_of(passages: Columns, names: Sequence[str]) -> list[str]:
 
 
 def _bm(question: Question, window: Window, frequencies: Frequencies) -> Array:
-    terms, size = question.terms, window.size
+    terms, words, size = question.terms, window.words, window.size
     idf = np.array([frequencies.idf(t) for t in terms], np.float32)
-    lengths = np.array([w.length for w in window.words])
-    own = _own_frequencies(terms, window.words, lengths)
-    speaker = _presence(terms, [w.speaker for w in window.words])
-    said = _presence(terms, [w.said for w in window.words[:size]])
-    length = np.append(lengths, 0).astype(np.float32)[:, None]
+    own = _own_frequencies(terms, words)
+    speaker = _presence(terms, words.speaker, words.sets)
+    said = _presence(terms, words.said[:size], words.sets)
+    length = np.append(words.lengths, 0).astype(np.float32)[:, None]
     mean = frequencies.mean_length
     alone = own[:size] / (1 - B + B * length[:size] / mean) + SPEAKER_TF * speaker[:size] + said[:size]
     beside = (own + speaker) / (1 - B + B * (length + 1) / (mean + 1))
@@ -220,21 +194,20 @@ def _bm(question: Question, window: Window, frequencies: Frequencies) -> Array:
     return np.asarray((alone / (alone + K1)) @ idf * np.float32((K1 + 1) / total), np.float32)
 
 
-def _own_frequencies(terms: Sequence[str], passages: Sequence[Words], lengths: npt.NDArray[np.int64]) -> Array:
-    """Shape (len(passages) + 1, len(terms)); the last row, zeros, stands for a neighbour that is not there."""
-    out = np.zeros((len(passages) + 1, len(terms)), np.float32)
-    hashes = np.concatenate([w.hashes for w in passages])
-    row = np.repeat(np.arange(len(passages)), lengths)
-    for column, term in enumerate(terms):
-        out[:, column] = np.bincount(row[np.flatnonzero(hashes == hash(term))], minlength=len(out))
-    return out
+def _own_frequencies(terms: Sequence[str], words: Words) -> Array:
+    """Shape (passages + 1, len(terms)); the last row, zeros, stands for a neighbour that is not there."""
+    rows, columns = words.lengths.size + 1, len(terms)
+    first_cell = np.repeat(np.arange(rows - 1) * columns, words.lengths)
+    cells = [first_cell[words.hashes == hash(term)] + column for column, term in enumerate(terms)]
+    return np.bincount(np.concatenate(cells), minlength=rows * columns).reshape(rows, columns).astype(np.float32)
 
 
-def _presence(terms: Sequence[str], sets: Sequence[frozenset[str]]) -> Array:
+def _presence(terms: Sequence[str], codes: Ints, sets: Sequence[frozenset[str]]) -> Array:
     """1 where the set holds the term; shape and last row as above. Different sets are few, so each is read once."""
-    different = {s: i for i, s in enumerate(dict.fromkeys(sets))}
-    table = np.array([[t in s for t in terms] for s in different] + [[False] * len(terms)], np.float32)
-    return table[[*[different[s] for s in sets], len(different)]]
+    different = np.flatnonzero(np.bincount(codes))
+    table = [[t in sets[code] for t in terms] for code in different.tolist()]
+    rows = np.array([*table, [False] * len(terms)], np.float32)
+    return rows.take(np.append(different.searchsorted(codes), len(table)), axis=0)
 
 
 def _session_max(bm: Array, passages: Columns) -> Array:
@@ -292,14 +265,13 @@ def _month_fits(question: Question, occurred_at_us: int) -> float:
 
 
 def _bigrams(question: Question, window: Window) -> Array:
-    """How many of the question's pairs of words stand side by side in the passage too."""
-    if not question.pairs:
-        return np.zeros(window.size, np.float32)
-    contents = [w.content for w in window.words[: window.size]]
-    hashes = np.concatenate(contents)
-    row = np.repeat(np.arange(window.size), [c.size for c in contents])
-    adjacent = row[:-1] == row[1:]
+    """How many of the question's pairs of words stand side by side in the passage too, once stop words are out."""
     found = np.zeros(window.size, np.float32)
+    lengths = window.words.lengths[: window.size]
+    content = np.flatnonzero(~window.words.stop[: lengths.sum()])
+    hashes = window.words.hashes[content]
+    row = np.repeat(np.arange(window.size), lengths)[content]
+    adjacent = row[:-1] == row[1:]
     for first, second in question.pairs:
         side_by_side = adjacent & (hashes[:-1] == hash(first)) & (hashes[1:] == hash(second))
         found[row[:-1][side_by_side]] += 1  # once, however often it stands there

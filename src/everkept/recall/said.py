@@ -34,9 +34,10 @@ class Said:
         return any(found and found <= self._sentences for found in _readings(line))
 
 
-def _readings(line: str) -> tuple[set[str], set[str]]:
-    """Its sentences with the name of a speaker before them, and without."""
-    return _sentences(line), _sentences(_SPEAKER.sub("", line, count=1))
+def _readings(line: str) -> list[set[str]]:
+    """Its sentences as they stand and, where the line may begin with the name of a speaker, without that."""
+    name = _SPEAKER.match(line)
+    return [_sentences(line)] if name is None else [_sentences(line), _sentences(line[name.end() :])]
 
 
 def _sentences(line: str) -> set[str]:

@@ -20,19 +20,18 @@ from everkept.models.pooling import Pooling, Vector, content_words, cosines_of_i
 from everkept.ports.embedder import WordVectors
 from everkept.recall import rank
 from everkept.recall.candidates import Pool, first_of, lexical_order, shown_places
-from everkept.recall.memo import FrequencyMemo, PostingsMemo, Recent
+from everkept.recall.memo import FrequencyMemo, PostingsMemo
 from everkept.recall.question import TERMS_MAX, Question, read_question
 from everkept.recall.table import Columns, Ints, PassageTable, Rows, TableCache
 from everkept.recall.vectors import SignBits, VectorCache
+from everkept.recall.words import WordsMemo
 from everkept.store import search as store
 from everkept.store.connection import Connection
 from everkept.store.search import KINDS, Hit
 
-_PARSED_MAX: Final = 16_384
 _DENSE_FILTERED: Final = 400
 _LITTLE: Final = 10_000
 """Dense candidates looked through where the scan cannot see the filter (stream, kind, time)."""
-_NO_WORDS: Final = rank.Words("", "", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +53,8 @@ class Query:
 class RankedHit(NamedTuple):
     hit: Hit
     score: float
-    words: str
-    """The analysed words of the passage: equal for passages that say the same."""
+    words: bytes
+    """Equal for passages that say the same."""
     place: int
     """Its row in the features of `Ranked`."""
 
@@ -99,7 +98,7 @@ class Searcher:
         self._dense = dense
         self._bits = VectorCache(words.name, words.dim) if words else None
         self._frequencies = FrequencyMemo()
-        self._parsed: Recent[int, rank.Words] = Recent(_PARSED_MAX)
+        self._words_of = WordsMemo()
         self._tables = TableCache()
         self._postings = PostingsMemo()
         self._revisions: dict[int, int] = {}
@@ -116,7 +115,7 @@ class Searcher:
         pool = self._pool(conn, scope, query, kinds)
         stems = [analyser.stem(w) for w in question.words]
         terms = [*question.terms, *stems, store.scope_term(scope)]
-        frequencies = self._frequencies.read(conn, terms, pool.newest)
+        frequencies = self._frequencies.read(conn, terms, pool.snapshot.newest)
         question = _rarest_terms(question, frequencies)
         ids, static = self._candidates(pool, query, question, frequencies)
         if not ids.size:
@@ -138,23 +137,22 @@ class Searcher:
         )
 
     def _pool(self, conn: Connection, scope: Scope, query: Query, kinds: tuple[str, ...]) -> Pool:
-        revision = store.vectors_revision(conn, scope.project)
-        self._follow_erasures(scope, revision)
-        newest = store.newest_passage(conn)
+        snapshot = store.read_snapshot(conn, scope.project, self._bits.model if self._bits else None)
+        self._follow_erasures(scope, snapshot.revision)
         return Pool(
             conn=conn,
-            table=self._tables.follow(conn, scope.project, revision, newest),
+            table=self._tables.follow(conn, scope.project, snapshot.revision, snapshot.newest),
             scope=scope,
             kinds=kinds,
             said_until_us=query.said_until_us,
             recorded_until_us=query.recorded_until_us,
-            newest=newest,
+            snapshot=snapshot,
         )
 
     def _follow_erasures(self, scope: Scope, revision: int) -> None:
         """Words of what was erased or hidden since the last look are forgotten, also as somebody's neighbour."""
         if self._revisions.get(scope.project, revision) != revision:
-            self._parsed.clear()
+            self._words_of.clear()
             self._postings.clear()
         self._revisions[scope.project] = revision
 
@@ -175,7 +173,7 @@ class Searcher:
     def _static(self, pool: Pool, text: str, ids: Ints, frequencies: rank.Frequencies) -> _Static | None:
         if self._words is None or self._bits is None:
             return None
-        bits = self._bits.follow(pool.conn, pool.scope.project, pool.table.revision)
+        bits = self._bits.follow(pool.conn, pool.scope.project, pool.snapshot.revision, pool.snapshot.newest_vector)
         if not bits.ids.size:
             return None
         names = names_of(rank.people_of(pool.table.take(pool.table.rows_of(ids)), pool.table.names))
@@ -192,17 +190,10 @@ class Searcher:
         return rank.Window(
             passages=passages,
             names=table.names,
-            words=self._parse(conn, passages.id.tolist()),
+            words=self._words_of.of(conn, passages.id),
             size=len(mine),
             near=dict(zip(rank.NEAR, near, strict=True)),
         )
-
-    def _parse(self, conn: Connection, ids: Sequence[int]) -> list[rank.Words]:
-        found, missing = self._parsed.get_many(ids)
-        made = {r[0]: rank.Words(r[1], r[2], r[3]) for r in store.load_terms(conn, missing)}
-        self._parsed.put_many(made.items())
-        found |= made
-        return [found.get(i, _NO_WORDS) for i in ids]
 
 
 def choose(
@@ -211,7 +202,7 @@ def choose(
     """(shown, held back): the best `limit` that are not held back (`held`: passage id → why), each saying once."""
     shown: list[RankedHit] = []
     withheld: list[RankedHit] = []
-    seen: set[tuple[str, int | str | None]] = set()
+    seen: set[tuple[object, ...]] = set()
     for one in ranked:
         if held and one.hit.id in held:
             withheld.append(one)
@@ -221,10 +212,10 @@ def choose(
     return shown, withheld
 
 
-def _sayings(one: RankedHit) -> set[tuple[str, int | str | None]]:
+def _sayings(one: RankedHit) -> set[tuple[object, ...]]:
     """What makes a hit the same as another one: who says a thing nine times has said one thing (F04)."""
     kind = one.hit.kind
-    return {(kind, f"{one.hit.speaker}: {one.words}")} if kind == "turn" else {(kind, one.hit.ref), (kind, one.words)}
+    return {(kind, one.hit.speaker, one.words)} if kind == "turn" else {(kind, one.hit.ref), (kind, one.words)}
 
 
 def _known_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
@@ -283,7 +274,5 @@ def _ranked(pool: Pool, window: rank.Window, scores: Vector, depth: int | None) 
     order = np.lexsort((-ids, -scores))
     order = order[shown_places(pool, ids[order], order.size if depth is None else depth)]
     hits = Columns(*[column[order] for column in window.candidates]).hits(window.names)
-    return [
-        RankedHit(hit, score, window.words[place].own, place)
-        for hit, score, place in zip(hits, scores[order].tolist(), order.tolist(), strict=True)
-    ]
+    places = order.tolist()
+    return list(map(RankedHit, hits, scores[order].tolist(), window.words.keys(places), places))

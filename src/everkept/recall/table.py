@@ -24,6 +24,8 @@ TURN: Final = KINDS.index("turn")
 FACT: Final = KINDS.index("fact")
 NOBODY: Final = -1
 _CHUNK: Final = 20_000
+_SPARSE: Final = 8
+"""In a table whose ids lie further apart than this on average, they are searched for and not looked up."""
 
 
 class Columns(NamedTuple):
@@ -74,6 +76,8 @@ class PassageTable:
         """Speakers, by code. Shared with the tables made from this one, and only ever appended to."""
         self._code: dict[str, int] = {}
         self._cells: Ints = np.zeros((len(Columns._fields), 0), np.int64)
+        self._row_of: npt.NDArray[np.int32] | None = None
+        """By how far an id is above the first one; -1 where there is none. None in a sparse table."""
         self._turns: Ints = np.zeros(0, np.int64)
         """stream << 32 | seq of every turn, ascending, …"""
         self._turn_rows: Rows = np.zeros(0, np.intp)
@@ -94,6 +98,7 @@ class PassageTable:
         longer.names, longer._code = self.names, self._code
         new = np.array([[*r[:-1], self._speaker(r[-1])] for r in rows], np.int64).reshape(-1, len(Columns._fields)).T
         longer._cells = np.concatenate([self._cells, new], axis=1)
+        longer._row_of = _row_of(longer._cells[0])
         added = Columns(*new)
         turns = np.flatnonzero((added.kind == TURN) & (added.stream > 0))
         keys = _place(added.stream[turns], added.seq[turns])
@@ -117,10 +122,13 @@ class PassageTable:
 
     def rows_of(self, ids: Ints) -> Rows:
         """The row of each id; -1 where the project has no such passage to show."""
-        mine = self._cells[0]
+        mine, row_of = self._cells[0], self._row_of
         if not mine.size:
             return np.full(ids.size, -1, np.intp)
-        place = np.minimum(np.searchsorted(mine, ids), mine.size - 1)
+        if row_of is not None:
+            above = (ids - mine[0]).view(np.uint64)  # below the first one is far above the last one
+            return np.asarray(row_of.take(np.minimum(above, row_of.size - 1)), np.intp)
+        place = np.minimum(mine.searchsorted(ids), mine.size - 1)
         return np.where(mine[place] == ids, place, -1)
 
     def in_scope(
@@ -152,6 +160,15 @@ class PassageTable:
         at = self._turn_rows[place]
         same = (columns.kind[rows] == TURN) & (self._turns[place] == key)
         return np.where(same & (columns.sitting[at] == columns.sitting[rows]), at, -1)
+
+
+def _row_of(ids: Ints) -> npt.NDArray[np.int32] | None:
+    """The row of each id from the first to the last and then -1, for what lies outside; `ids` are ascending."""
+    if not ids.size or (span := int(ids[-1] - ids[0]) + 1) > _SPARSE * ids.size:
+        return None
+    rows = np.full(span + 1, -1, np.int32)
+    rows[ids - ids[0]] = np.arange(ids.size)
+    return rows
 
 
 def _place(streams: Ints, seqs: Ints) -> Ints:

@@ -5,7 +5,6 @@ A chunk takes what is left of its scope, so it may be repeated, and a crash betw
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,13 +16,14 @@ from everkept.domain.erase import erased_name
 from everkept.domain.ids import ProjectId, row_id
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
-from everkept.store.embeddings import around_input, own_input
+from everkept.store.destroy_agents import destroy_agent_work, destroy_identity
+from everkept.store.embeddings import around_input, forget_embeddings, own_input
 from everkept.store.facts import JUDGE, release_names, settle_slots
 from everkept.store.forgotten import delete_marks, mark_forgotten
 from everkept.store.jobs import discard_by_hand
 from everkept.store.search import delete_passages, find_passages_of
 from everkept.store.streams import TIMER
-from everkept.store.windows import EXTRACT, FOLD, SUMMARISE
+from everkept.store.windows import DIGEST, EXTRACT, FOLD, SUMMARISE
 
 # A full-text row costs 2 to 7 ms to delete, because `secure-delete` rewrites a page of the index for each of its terms.
 TURNS_PER_CHUNK = 3
@@ -124,7 +124,7 @@ def turns(conn: Connection, piece: Piece, place: Place) -> Chunk:
 
 def destroy_turns(conn: Connection, project: int, places: Sequence[tuple[int, int]]) -> Counts:
     rows = conn.rows(_TURN_TEXTS, {"places": json.dumps(places)})
-    forgotten = _forget_embeddings(conn, project, _turn_inputs(rows))
+    forgotten = forget_embeddings(conn, project, _turn_inputs(rows))
     passages = delete_passages(conn, ProjectId(project), [r[4] for r in rows if r[4] is not None])
     now = conn.now()
     conn.many(_UNCOUNT, [{"stream": r[0], "seq": r[1], "tokens": r[3]} for r in rows])
@@ -143,23 +143,6 @@ def _turn_inputs(rows: Sequence[tuple[Any, ...]]) -> list[str]:
         inputs += [around_input(f"{before_speaker}: {before}", line)] if before is not None else []
         inputs += [around_input(line, f"{after_speaker}: {after}")] if after is not None else []
     return inputs
-
-
-_EMBEDDERS = text("""
-select model, dim from embeddings where project_id = :project and (model, dim) > (:model, :dim)
-order by model, dim limit 1""")
-_FORGET = text("""
-delete from embeddings where project_id = :project and model = :model and dim = :dim and text_hash = :hash""")
-
-
-def _forget_embeddings(conn: Connection, project: int, inputs: Sequence[str]) -> int:
-    hashes = {hashlib.blake2b(x.encode(), digest_size=16).hexdigest() for x in inputs}
-    gone, model, dim = 0, "", 0
-    while (found := conn.first(_EMBEDDERS, {"project": project, "model": model, "dim": dim})) is not None:
-        model, dim = found
-        params = {"project": project, "model": model, "dim": dim}
-        gone += sum(conn.run(_FORGET, {**params, "hash": h}) for h in sorted(hashes))
-    return gone
 
 
 # ---- the facts
@@ -203,7 +186,7 @@ def facts(conn: Connection, piece: Piece, _place: Place) -> Chunk:
 def _destroy_facts(conn: Connection, piece: Piece, ids: Sequence[int]) -> Counts:
     rows = conn.rows(_FACT_TEXTS, {"ids": _ids(ids)})
     inputs = [x for r in rows for x in (own_input(r[4]), around_input(f"{r[5]}: {r[4]}"))]
-    forgotten = _forget_embeddings(conn, piece.project, inputs)
+    forgotten = forget_embeddings(conn, piece.project, inputs)
     passages = delete_passages(conn, ProjectId(piece.project), find_passages_of(conn, "fact", ids))
     if piece.stream is not None and piece.seq is not None:
         mark_forgotten(conn, piece.project, ids, erased=(piece.stream, piece.seq))
@@ -279,7 +262,7 @@ def forget_summaries(conn: Connection, project: int, window_ids: Sequence[int]) 
     """Destroy what search holds of these windows' summaries; the windows stay as they are."""
     rows = conn.rows(_WINDOW_TEXTS, {"ids": _ids(window_ids)})
     inputs = [x for own, speaker in rows for x in (own_input(own), around_input(f"{speaker}: {own}"))]
-    forgotten = _forget_embeddings(conn, project, inputs)
+    forgotten = forget_embeddings(conn, project, inputs)
     passages = delete_passages(conn, ProjectId(project), find_passages_of(conn, "episode", window_ids))
     return {"passages": passages, "embeddings": forgotten}
 
@@ -293,7 +276,7 @@ _DELETE_JOBS = text("delete from jobs where id in (select value from json_each(:
 
 
 def job_keys(window: int, slices: int) -> list[tuple[str, str]]:
-    return [(kind, f"{window}.{part}") for kind in (SUMMARISE, EXTRACT) for part in range(slices)]
+    return [(kind, f"{window}.{part}") for kind in (SUMMARISE, EXTRACT, DIGEST) for part in range(slices)]
 
 
 def drop_jobs(conn: Connection, project: int, keys: Sequence[tuple[str, str]]) -> int:
@@ -365,7 +348,8 @@ def replies(conn: Connection, piece: Piece, place: Place) -> Chunk:
 
 # ---- what else rests on a subject or a project
 
-_PASSAGES = text("select id from passages where subject_id = :subject order by id limit :limit")
+_PASSAGES = text("""
+select id from passages where subject_id = :subject and kind <> 'turn' order by id limit :limit""")
 _HEAD = text("select change_seq from projects where id = :project")
 _UNNAME = """
 update changes set ref = 'thr_' || cast(stream_id as text) where project_id = :project and seq > :after and seq <= :upto
@@ -374,7 +358,7 @@ _UNNAME_CHANGES = {"subject": text(_UNNAME + "subject_id = :subject"), "stream":
 
 
 def passages(conn: Connection, piece: Piece, _place: Place) -> Chunk:
-    """Passages whose row of origin was gone before."""
+    """Passages whose row of origin was gone before; a turn's went with its event, which always leaves a row."""
     ids = [r[0] for r in conn.rows(_PASSAGES, {"subject": piece.subject, "limit": TURNS_PER_CHUNK})]
     if not ids:
         return Chunk({}, None)
@@ -428,11 +412,22 @@ def judge(conn: Connection, piece: Piece, _place: Place) -> Chunk:
     return Chunk({"jobs": drop_jobs(conn, piece.project, [(JUDGE, str(piece.subject))])}, None)
 
 
+def agent_work(conn: Connection, piece: Piece, _place: Place) -> Chunk:
+    """Pages, handoffs and offers that rest on a session's events."""
+    gone = destroy_agent_work(conn, piece.kind, piece.params)
+    return Chunk({}, None) if gone is None else Chunk({kind: n for kind, n in gone.items() if n}, Place())
+
+
+def identity(conn: Connection, piece: Piece, _place: Place) -> Chunk:
+    """What named the project: remotes and paths of its checkouts."""
+    return Chunk({"aliases": destroy_identity(conn, piece.project)}, None)
+
+
 STAGES: dict[Kind, tuple[Stage, ...]] = {
-    "event": (facts, replies),
-    "stream": (facts, windows, turns, replies, changes),
-    "subject": (streams, facts, windows, turns, passages, entities, judge, replies, changes),
-    "project": (project_embeddings, project_changes, project_jobs, replies, project_consumers),
+    "event": (agent_work, facts, replies),
+    "stream": (agent_work, facts, windows, turns, replies, changes),
+    "subject": (agent_work, streams, facts, windows, turns, passages, entities, judge, replies, changes),
+    "project": (project_embeddings, project_changes, project_jobs, replies, project_consumers, identity),
 }
 """In this order. Windows go after their facts, replies after both."""
 SUBJECT_OF_PROJECT = tuple(stage for stage in STAGES["subject"] if stage not in (replies, changes))

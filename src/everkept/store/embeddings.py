@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 
@@ -73,3 +74,21 @@ def keep_embeddings(
     conn.many(_KEEP, [
         {"project": project, "model": model, "dim": dim, "hash": h, "vector": v, "now": now} for h, v in vectors.items()
     ])  # fmt: skip
+
+
+_EMBEDDERS = text("""
+select model, dim from embeddings where project_id = :project and (model, dim) > (:model, :dim)
+order by model, dim limit 1""")
+_FORGET = text("""
+delete from embeddings where project_id = :project and model = :model and dim = :dim and text_hash = :hash""")
+
+
+def forget_embeddings(conn: Connection, project: int, inputs: Sequence[str]) -> int:
+    """Delete what embedders made of these texts; how many."""
+    hashes = {hashlib.blake2b(x.encode(), digest_size=16).hexdigest() for x in inputs}
+    gone, model, dim = 0, "", 0
+    while (found := conn.first(_EMBEDDERS, {"project": project, "model": model, "dim": dim})) is not None:
+        model, dim = found
+        params = {"project": project, "model": model, "dim": dim}
+        gone += sum(conn.run(_FORGET, {**params, "hash": h}) for h in sorted(hashes))
+    return gone

@@ -39,7 +39,18 @@ from everkept.store.jobs import discard_by_hand, ensure_lane, release_by_hand, r
 from everkept.store.residue import plan_erase, residue
 from everkept.store.search import find_passages_of, hide_passages
 from everkept.store.streams import EMBED, EMBED_WORDS, TIMER, wake_embedder
-from everkept.store.windows import EXTRACT, FOLD, SUMMARISE, find_window, fold_wish, jobs_of
+from everkept.store.windows import (
+    DIGEST,
+    EXTRACT,
+    FOLD,
+    LAST_WINDOW,
+    SUMMARISE,
+    digest_wish,
+    find_window,
+    fold_wish,
+    get_window,
+    jobs_of,
+)
 
 __all__ = [
     "ERASE", "Erasure", "clean_again", "clean_file", "erase", "erase_chunk", "find_erasure", "finish_erase",
@@ -174,12 +185,31 @@ def _erase_event(conn: Connection, project: int, stream: int, seq: int) -> Erasu
         return _erased_before(conn, project, "event", None, stream, seq)
     conn.run(RAISE_EPOCH, {"subject": subject})
     _break_leases(conn, Piece(kind="event", project=project, subject=subject, stream=stream, seq=seq, window=None))
-    counts = destroy_turns(conn, project, [(stream, seq)])
+    counts = destroy_turns(conn, project, [(stream, s) for s in _tellings(conn, stream, seq)])
     wake_embedder(conn, project)  # the turns after it have lost the vectors that rested on it too
     window = _covering(conn, stream, seq)
     if window is not None:
         _suspend(conn, project, stream, window)
     return _begin(conn, project, "event", subject=subject, stream=stream, seq=seq, destroyed=counts)
+
+
+_REVISED_BY = text("""
+select seq from events where stream_id = :stream and erased_at is null and metadata->>'revises' = :seq""")
+_REVISES = text("select metadata->>'revises' from events where stream_id = :stream and seq = :seq")
+
+
+def _tellings(conn: Connection, stream: int, seq: int) -> list[int]:
+    """The event of a session with its revisions, before and after: they tell of the same thing."""
+    if conn.scalar(_KIND, {"stream": stream}) != "session":
+        return [seq]
+    found, ahead = set[int](), [seq]
+    while ahead:
+        one = ahead.pop()
+        found.add(one)
+        near = [r[0] for r in conn.rows(_REVISED_BY, {"stream": stream, "seq": one})]
+        near += [r[0] for r in conn.rows(_REVISES, {"stream": stream, "seq": one}) if r[0] is not None]
+        ahead += [n for n in near if n not in found]
+    return sorted(found)
 
 
 def _erase_stream(conn: Connection, project: int, stream: int) -> Erasure:
@@ -282,7 +312,7 @@ def _break_leases(conn: Connection, piece: Piece) -> None:
 
 def _concerns(conn: Connection, piece: Piece, kind: str, key: str) -> bool:
     subject, stream = None, None
-    if kind in (SUMMARISE, EXTRACT):
+    if kind in (SUMMARISE, EXTRACT, DIGEST):
         subject, stream = conn.first(_STREAM_OF_WINDOW, {"window": int(key.partition(".")[0])}) or (None, None)
     elif kind in (TIMER, FOLD):
         stream = int(key)
@@ -345,11 +375,16 @@ def _rest(conn: Connection, erasure: Erasure) -> None:
 _LEFT = text("""
 select count(*) from events e join windows w on e.stream_id = w.stream_id and e.seq between w.start_seq and w.end_seq
 where w.id = :window and e.evidence = 1""")
-_RESUME = text("update windows set summary = null, summary_at = null, facts_at = null where id = :window")
-_RESUME_SLICES = text("update slices set summary = null, summary_at = null, facts_at = null where window_id = :window")
+_RESUME = text("""
+update windows set summary = null, summary_at = null, facts_at = case when :session then facts_at end
+where id = :window""")
+_RESUME_SLICES = text("""
+update slices set summary = null, summary_at = null, facts_at = case when :session then facts_at end
+where window_id = :window""")
 _EMPTY = text("""
 update windows set skipped_because = 'everything in it was erased' where id = :window and skipped_because is null""")
 _SKIPPED = text("select skipped_because from windows where id = :window")
+_KIND = text("select kind from streams where id = :stream")
 _OPEN_CONFLICT = text("select 1 from verdicts where subject_id = :subject and verdict is null limit 1")
 
 
@@ -365,15 +400,20 @@ def _derive_again(conn: Connection, erasure: Erasure) -> None:
     if window is None:
         return
     conn.run(_UNFOLD, {"stream": erasure.stream})
+    session = conn.scalar(_KIND, {"stream": erasure.stream}) == "session"
     if conn.scalar(_LEFT, {"window": window}) == 0:
         conn.run(_EMPTY, {"window": window})
     if conn.scalar(_SKIPPED, {"window": window}) is None:
-        conn.run(_RESUME, {"window": window})
-        conn.run(_RESUME_SLICES, {"window": window})
+        for statement in (_RESUME, _RESUME_SLICES):
+            conn.run(statement, {"window": window, "session": session})
     row = find_window(conn, window)
     if row is None:  # its thread or subject was erased too, and takes the window with it
         return
-    schedule(conn, jobs_of(row) if row.skipped_because is None else [fold_wish(row, conn.now())])
+    if session:  # its digest is of all its windows, whichever of them is left
+        last = conn.scalar(LAST_WINDOW, {"stream": erasure.stream})
+        schedule(conn, [] if last is None else [digest_wish(get_window(conn, last))])
+    else:
+        schedule(conn, jobs_of(row) if row.skipped_because is None else [fold_wish(row, conn.now())])
 
 
 # ---- the job's chunks

@@ -12,7 +12,9 @@ SHOWN_PASSAGE: Final = f"""not exists ({_OPEN}p.project_id and (x.kind = 'projec
     or (p.kind = 'fact' and exists (
       select 1 from fact_events v where v.fact_id = p.ref_id and v.stream_id = x.stream_id))
     or (p.kind = 'episode' and exists (
-      select 1 from windows v where v.id = p.ref_id and v.stream_id = x.stream_id))))))"""
+      select 1 from windows v where v.id = p.ref_id and v.stream_id = x.stream_id))))
+  or (x.kind in ('stream', 'event') and p.kind = 'page' and exists (select 1 from page_sections v
+    join pages g on g.id = v.page_id where v.id = p.ref_id and g.stream_id = x.stream_id))))"""
 """Of `passages p`. An event's own passages are hidden one by one, by the erase itself."""
 SHOWN_FACT: Final = f"""not exists ({_OPEN}f.project_id and (x.kind = 'project' or (x.kind = 'stream'
   and exists (select 1 from fact_events v where v.fact_id = f.id and v.stream_id = x.stream_id))

@@ -126,7 +126,7 @@ def check_full_text(raw: Any) -> Finding:
         return Finding(name="full text", ok=False, message="the index is missing")
     faults = [str(row[0]) for row in raw.execute("pragma integrity_check(passage_text)").fetchall()]
     lost = raw.execute(
-        "select count(*) from passages p where not exists (select 1 from passage_text_docsize d where d.id = p.id)"
+        "select count(*) from passages p where not exists (select 1 from passage_text_content d where d.id = p.id)"
     ).fetchone()[0]
     if lost:
         faults = [f"{lost:,} passages are not in the index"]

@@ -81,7 +81,7 @@ from events e join streams s on s.id = e.stream_id
 where e.project_id = :project and (e.stream_id, e.seq) in (select value->>0, value->>1 from json_each(:places))""")
 _WINDOWS = text("""
 select w.id, w.project_id, w.subject_id, u.name, w.stream_id, s.name, s.lane_id, w.start_seq, w.end_seq, w.opened_at,
-  w.opened_because, w.slices, w.skipped_because, w.archived, w.summary_at, w.facts_at
+  w.opened_because, w.slices, w.skipped_because, w.archived, w.summary_at, w.facts_at, s.kind
 from windows w join streams s on s.id = w.stream_id join subjects u on u.id = w.subject_id
 where w.id in (select value from json_each(:windows))""")
 _OPEN = text("""
@@ -140,7 +140,7 @@ def _find_windows(conn: Connection, ids: set[int]) -> dict[int, WindowRow]:
         r[0]: WindowRow(
             id=r[0], project=r[1], subject=r[2], subject_name=r[3], stream=r[4], thread=r[5], lane=r[6], start_seq=r[7],
             end_seq=r[8], opened_at=r[9], opened_because=r[10], slices=r[11], skipped_because=r[12],
-            archived=bool(r[13]), summary=None, learnings=None, summary_at=r[14], facts_at=r[15],
+            archived=bool(r[13]), summary=None, learnings=None, summary_at=r[14], facts_at=r[15], kind=r[16],
         )
         for r in rows
     }  # fmt: skip

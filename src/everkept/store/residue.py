@@ -8,6 +8,7 @@ from sqlalchemy import text
 
 from everkept.domain.erase import ERASED_MARK, EventTarget, ProjectTarget, StreamTarget, SubjectTarget, Target
 from everkept.store.connection import Connection
+from everkept.store.handoffs import KEPT_US
 
 Counts = dict[str, int]
 
@@ -25,17 +26,25 @@ _EVENT = {
     "replies": """replies r join windows w on r.work like 'window:' || cast(w.id as text) || '.%'
   where r.subject_id = (select s.subject_id from streams s where s.id = :stream) and {covers}
   and r.asked_at <= :until""",
+    "pages": "pages g where g.stream_id = :stream and g.version > 0 and g.created_at <= :until and {session}",
+    "handoffs": f"handoffs h where h.stream_id = :stream and h.expires_at <= :until + {KEPT_US} and {{session}}",
 }
 _STREAM = {
     "threads": "streams s where s.id = :stream and s.project_id = :project and {named}",
     "messages": "events e where e.project_id = :project and e.stream_id = :stream and {said}",
-    "passages": """passages p where p.subject_id = (select s.subject_id from streams s where s.id = :stream) and (
-  p.stream_id = :stream
-  or p.kind = 'fact' and p.ref_id in (select v.fact_id from fact_events v where v.stream_id = :stream)
-  or p.kind = 'episode' and p.ref_id in (select w.id from windows w where w.stream_id = :stream))""",
+    "passages": """(
+  select p.id from passages p where p.kind = 'turn' and p.stream_id = :stream
+  union all select p.id from passages p
+  where p.kind <> 'turn' and p.subject_id = (select s.subject_id from streams s where s.id = :stream) and (
+    p.stream_id = :stream
+    or p.kind = 'fact' and p.ref_id in (select v.fact_id from fact_events v where v.stream_id = :stream)
+    or p.kind = 'episode' and p.ref_id in (select w.id from windows w where w.stream_id = :stream))) p""",
     "facts": "facts f where f.id in (select v.fact_id from fact_events v where v.stream_id = :stream)",
     "episodes": "windows w where w.stream_id = :stream",
     "forgotten": "forgotten g join windows w on w.id = g.window_id where w.stream_id = :stream",
+    "pages": "pages g where g.stream_id = :stream",
+    "handoffs": "handoffs h where h.stream_id = :stream",
+    "sessions": "sessions x where x.stream_id = :stream",
     "replies": """replies r where r.subject_id = (select s.subject_id from streams s where s.id = :stream)
   and json_extract(r.recipe, '$.stream') = :stream""",
     "names in changes": """changes c where c.project_id = :project and c.stream_id = :stream
@@ -45,12 +54,15 @@ _SUBJECT = {
     "subjects": "subjects u where u.id = :subject and u.project_id = :project and {unmarked}",
     "threads": "streams s where s.subject_id = :subject and {named}",
     "messages": "streams s join events e on e.stream_id = s.id where s.subject_id = :subject and {said}",
-    "passages": "passages p where p.subject_id = :subject",
-    "vectors": "passages p join vectors v on v.passage_id = p.id where p.subject_id = :subject",
+    "passages": "{passages} p",
+    "vectors": "{passages} p join vectors v on v.passage_id = p.id",
     "facts": "facts f where f.subject_id = :subject",
     "verdicts": "verdicts v where v.subject_id = :subject",
     "episodes": "windows w where w.subject_id = :subject",
     "forgotten": "forgotten g join windows w on w.id = g.window_id where w.subject_id = :subject",
+    "pages": "pages g where g.subject_id = :subject",
+    "handoffs": "handoffs h join streams s on s.id = h.stream_id where s.subject_id = :subject",
+    "sessions": "sessions x join streams s on s.id = x.stream_id where s.subject_id = :subject",
     "entities": "entities n where n.subject_id = :subject",
     "names": "entity_aliases a where a.subject_id = :subject",
     "replies": "replies r where r.subject_id = :subject",
@@ -68,6 +80,11 @@ _PROJECT = {
     "facts": "facts f where f.project_id = :project",
     "episodes": "windows w where w.project_id = :project",
     "forgotten": "forgotten g join windows w on w.id = g.window_id where w.project_id = :project",
+    "pages": "pages g where g.project_id = :project",
+    "handoffs": "handoffs h where h.project_id = :project",
+    "sessions": "sessions x where x.project_id = :project",
+    "offers": "offers o where o.project_id = :project",
+    "aliases": "project_aliases a where a.project_id = :project",
     "entities": "entities n where n.project_id = :project",
     "replies": "replies r where r.project_id = :project",
     "changes": "changes c where c.project_id = :project and c.kind <> 'memory.erased'",
@@ -79,6 +96,11 @@ _WORDS = {
     "covers": "w.stream_id = :stream and w.start_seq <= :seq and w.end_seq >= :seq",
     "named": "substr(s.name, 1, 8) <> :mark",
     "unmarked": "substr(u.name, 1, 8) <> :mark",
+    "session": "exists (select 1 from streams s where s.id = :stream and s.kind = 'session')",
+    "passages": """(
+  select p.id from passages p where p.kind <> 'turn' and p.subject_id = :subject
+  union all select p.id from streams s join passages p on p.kind = 'turn' and p.stream_id = s.id
+  where s.subject_id = :subject)""",
 }
 assert len(ERASED_MARK) == 8
 

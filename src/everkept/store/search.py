@@ -20,7 +20,7 @@ from everkept.domain.scope import Scope
 from everkept.store.connection import Connection, Row
 from everkept.store.hidden import SHOWN_PASSAGE
 
-KINDS: Final = ("turn", "fact", "episode")
+KINDS: Final = ("turn", "fact", "episode", "page")
 
 
 class NewPassage(NamedTuple):
@@ -37,25 +37,24 @@ class NewPassage(NamedTuple):
     occurred_at_us: int | None = None
 
 
-class _Place(NamedTuple):
-    """What the next turn of a stream needs to know of the one before it."""
-
-    sitting: int
-    occurred_at_us: int
-    said: str
-    """Terms of speaker and text."""
+_Place = tuple[int, int, int, str]
+"""Of the turn before, for the next one of its stream: seq, sitting, time in µs, terms of speaker and text."""
 
 
 _INSERT_PASSAGE = text(
     "insert into passages(id, project_id, subject_id, stream_id, seq, kind, ref_id, speaker, occurred_at, sitting,"
     " traits) values(:id, :project, :subject, :stream, :seq, :kind, :ref, :speaker, :occurred_at, :sitting, :traits)"
 )
+_INSERT_TURN = text(  # the same without `ref_id`: to bind a NULL costs more than any other value
+    "insert into passages(id, project_id, subject_id, stream_id, seq, kind, speaker, occurred_at, sitting, traits)"
+    " values(:id, :project, :subject, :stream, :seq, 'turn', :speaker, :occurred_at, :sitting, :traits)"
+)
 _INSERT_TEXT = text(
     "insert into passage_text(rowid, scope, speaker, own, said, before)"
     " values(:id, :scope, :speaker, :own, :said, :before)"
 )
 _PLACES = text(
-    "select p.stream_id, p.seq, p.sitting, p.occurred_at, f.speaker, f.own"
+    "select p.stream_id, p.seq, p.sitting, coalesce(p.occurred_at, 0), f.speaker, f.own"
     " from json_each(:places) h join passages p on p.stream_id = h.value->>0 and p.seq = h.value->>1"
     " and p.kind = 'turn'"
     " join passage_text f on f.rowid = p.id"
@@ -65,40 +64,48 @@ _PLACES = text(
 def index_passages(conn: Connection, passages: Sequence[NewPassage]) -> list[int]:
     """Write the passages of one batch with their full-text rows; their ids in the order given.
 
-    Turns of one stream come in the order of `seq`. The turn before is taken from the batch, else from the index.
+    Turns of one stream come in the order of `seq`, also from batch to batch. The turn before is taken from the batch,
+    else from the index.
     """
     if not passages:
         return []
     first = conn.allocate("passages", len(passages))
-    places = _places_before(conn, passages)
-    sittings = _sittings_of(conn, passages)
-    rows, texts = [], []
+    places, sittings = _places_before(conn, passages), _sittings_of(conn, passages)
+    turns: list[Row] = []
+    others: list[Row] = []
+    texts: list[Row] = []
     scopes: dict[tuple[int, int, int | None, str], str] = {}
-    for id_, p in enumerate(passages, first):
-        project, subject, kind, analysed, stream, seq, ref, speaker, at = p
-        before, sitting = "", sittings.get((stream or 0, seq or 0))
-        if kind == "turn" and stream is not None and seq is not None:
-            place = places.get((stream, seq - 1))
-            sitting = seq
-            if place is not None and abs((at or 0) - place.occurred_at_us) <= SITTING_GAP_US:
-                before, sitting = place.said, place.sitting
-            places[stream, seq] = _Place(sitting, at or 0, f"{analysed.speaker} {analysed.own}")
+    for id_, (project, subject, kind, analysed, stream, seq, ref, speaker, at) in enumerate(passages, first):
+        own, spoken_by, said, traits = analysed.own, analysed.speaker, analysed.said, analysed.traits
         of = project, subject, stream, kind
         scope = scopes.get(of) or scopes.setdefault(of, _scope_terms(*of))
-        rows.append((id_, project, subject, stream, seq, kind, ref, speaker, at, sitting, analysed.traits))
-        texts.append((id_, scope, analysed.speaker, analysed.own, analysed.said, before))
-    conn.many_in_order(_INSERT_PASSAGE, rows)
+        before = ""
+        if kind == "turn" and stream is not None and seq is not None:
+            sitting, when = seq, at or 0
+            place = places.get(stream)
+            if place is not None and place[0] == seq - 1 and -SITTING_GAP_US <= when - place[2] <= SITTING_GAP_US:
+                _, sitting, _, before = place
+            places[stream] = seq, sitting, when, f"{spoken_by} {own}"
+            turns.append((id_, project, subject, stream, seq, speaker, at, sitting, traits))
+        else:
+            in_sitting = sittings.get((stream or 0, seq or 0))
+            others.append((id_, project, subject, stream, seq, kind, ref, speaker, at, in_sitting, traits))
+        texts.append((id_, scope, spoken_by, own, said, before))
+    conn.many_in_order(_INSERT_TURN, turns)
+    conn.many_in_order(_INSERT_PASSAGE, others)
     conn.many_in_order(_INSERT_TEXT, texts)
     return list(range(first, first + len(passages)))
 
 
-def _places_before(conn: Connection, passages: Sequence[NewPassage]) -> dict[tuple[int, int], _Place]:
-    turns = {(p.stream, p.seq) for p in passages if p.kind == "turn" and p.stream is not None and p.seq is not None}
-    wanted = [(stream, seq - 1) for stream, seq in turns if seq > 1 and (stream, seq - 1) not in turns]
-    if not wanted:
-        return {}
-    rows = conn.rows(_PLACES, {"places": json.dumps(wanted)})
-    return {(r[0], r[1]): _Place(r[2], r[3] or 0, f"{r[4]} {r[5]}") for r in rows}
+def _places_before(conn: Connection, passages: Sequence[NewPassage]) -> dict[int, _Place]:
+    """{stream: the turn before its first one of the batch}."""
+    firsts: dict[int, int] = {}
+    for p in passages:
+        if p.kind == "turn" and p.stream is not None and p.seq is not None:
+            firsts.setdefault(p.stream, p.seq)
+    wanted = [(stream, seq - 1) for stream, seq in firsts.items() if seq > 1]
+    rows = conn.rows(_PLACES, {"places": json.dumps(wanted)}) if wanted else []
+    return {stream: (seq, sitting, at, f"{speaker} {own}") for stream, seq, sitting, at, speaker, own in rows}
 
 
 def _sittings_of(conn: Connection, passages: Sequence[NewPassage]) -> dict[tuple[int, int], int]:
@@ -129,7 +136,6 @@ class Corpus(NamedTuple):
 
 _AVERAGES = text("select block from passage_text_data where id = 1")
 _FREQUENCIES = text("select term, doc from passage_terms where term in (select value from json_each(:terms))")
-_NEWEST = text("select max(id) from passages")
 
 
 def corpus_size(conn: Connection) -> Corpus:
@@ -153,11 +159,6 @@ def _varints(blob: bytes) -> list[int]:
             found.append(value)
             value = 0
     return found
-
-
-def newest_passage(conn: Connection) -> int:
-    """The highest passage id there is: tells a cache of frequencies how far the index has grown."""
-    return conn.scalar(_NEWEST) or 0
 
 
 def document_frequencies(conn: Connection, terms: Iterable[str]) -> dict[str, int]:
@@ -268,7 +269,8 @@ def shown_passages(
 NEVER_US: Final = -(1 << 62)
 """Stands for a time that is not known."""
 _COLUMNS_SINCE = text(
-    "select p.id, case p.kind when 'turn' then 0 when 'fact' then 1 else 2 end, coalesce(p.ref_id, 0), p.subject_id,"
+    "select p.id, case p.kind when 'turn' then 0 when 'fact' then 1 when 'episode' then 2 else 3 end,"
+    " coalesce(p.ref_id, 0), p.subject_id,"
     f" coalesce(p.stream_id, 0), coalesce(p.seq, 0), coalesce(p.occurred_at, {NEVER_US}), coalesce(p.sitting, 0),"
     " p.traits, p.speaker from passages p where p.id > :after and p.project_id = :project and p.hidden = false"
     f" and {SHOWN_PASSAGE} order by p.id limit :limit"
@@ -316,12 +318,15 @@ class NewVectors(NamedTuple):
 _PENDING = text(
     "select p.id, p.subject_id, p.kind,"
     " case p.kind when 'turn' then e.content when 'fact' then f.text"
+    " when 'page' then g.title || case n.heading when g.title then '' else ': ' || n.heading end || char(10) || n.body"
     " else coalesce(w.summary, '') || ' ' || coalesce(w.learnings, '') end,"
     " p.speaker, b1.speaker, e1.content, b2.speaker, e2.content"
     " from passages p"
     " left join events e on p.kind = 'turn' and e.stream_id = p.stream_id and e.seq = p.seq"
     " left join facts f on p.kind = 'fact' and f.id = p.ref_id"
     " left join windows w on p.kind = 'episode' and w.id = p.ref_id"
+    " left join page_sections n on p.kind = 'page' and n.id = p.ref_id"
+    " left join pages g on g.id = n.page_id"
     " left join passages b1 on p.kind = 'turn' and b1.kind = 'turn' and b1.stream_id = p.stream_id"
     " and b1.seq = p.seq - 1"
     " and b1.sitting = p.sitting and b1.hidden = false"
@@ -410,7 +415,10 @@ def reopen_embeddings(conn: Connection, project: ProjectId, label: str, limit: i
     return conn.run(_FORGET_LABELS, {"project": project, "label": label, "limit": limit})
 
 
-_REVISION = text("select vectors_revision from projects where id = :project")
+_SNAPSHOT = text("""
+select coalesce((select vectors_revision from projects where id = :project), 0),
+  coalesce((select max(id) from passages), 0),
+  coalesce((select max(passage_id) from vectors where project_id = :project and model = :model), 0)""")
 _VECTORS_SINCE = text(
     "select v.passage_id, p.subject_id, v.own, v.around from vectors v join passages p on p.id = v.passage_id"
     " where v.project_id = :project and v.model = :model and v.passage_id > :after and p.hidden = false"
@@ -422,8 +430,19 @@ _VECTORS_OF = text(
 )
 
 
-def vectors_revision(conn: Connection, project: ProjectId) -> int:
-    return conn.scalar(_REVISION, {"project": project}) or 0
+class Snapshot(NamedTuple):
+    """How far the store has come: tells what is kept in memory whether it is still up to date."""
+
+    revision: int
+    """The project's: it moves when passages are erased or hidden, or embedded anew."""
+    newest: int
+    """The highest passage id of any project."""
+    newest_vector: int
+    """The highest passage id of the project that has a vector of the model."""
+
+
+def read_snapshot(conn: Connection, project: ProjectId, model: str | None) -> Snapshot:
+    return Snapshot._make(conn.rows(_SNAPSHOT, {"project": project, "model": model})[0])
 
 
 def load_vectors_since(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from sqlalchemy import text
 
@@ -69,8 +69,7 @@ class Append:
         return len(self.messages)
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     """What became of one message."""
 
     stream: int
@@ -83,9 +82,9 @@ class Appended:
 class StreamRow:
     """A stream as it stands; `append_events` moves its counters while it works."""
 
-    id: int
-    project: int
-    subject: int
+    id: StreamId
+    project: ProjectId
+    subject: SubjectId
     subject_name: str
     lane: int
     name: str
@@ -99,11 +98,12 @@ class StreamRow:
     pulled_due_at: int | None
     summary: str | None
     created_at: int
+    kind: str = "thread"
 
 
 _COLUMNS = """
 select s.id, s.project_id, s.subject_id, u.name, s.lane_id, s.name, s.settings, p.settings, s.last_seq,
-  s.last_recorded_at, s.covered_seq, s.pending_tokens, s.end_through, s.pulled_due_at, s.summary, s.created_at
+  s.last_recorded_at, s.covered_seq, s.pending_tokens, s.end_through, s.pulled_due_at, s.summary, s.created_at, s.kind
 from streams s join subjects u on u.id = s.subject_id join projects p on p.id = s.project_id """
 _NOT_ERASED = " and s.erased_at is null and u.erased_at is null and p.erased_at is null"
 _BY_NAMES = text(
@@ -111,14 +111,17 @@ _BY_NAMES = text(
     + "where s.project_id = :project and s.kind = 'thread' and s.name in (select value from json_each(:names))"
     + _NOT_ERASED
 )
-_BY_NAME = text(_COLUMNS + "where s.project_id = :project and s.kind = 'thread' and s.name = :name" + _NOT_ERASED)
+_BY_NAME = text(_COLUMNS + "where s.project_id = :project and s.kind = :kind and s.name = :name" + _NOT_ERASED)
 _BY_ID = text(_COLUMNS + "where s.id = :id")
 _LIST = text(
-    _COLUMNS + "where s.project_id = :project and s.id < :before" + _NOT_ERASED + " order by s.id desc limit :limit"
+    _COLUMNS
+    + "where s.project_id = :project and s.kind = 'thread' and s.id < :before"
+    + _NOT_ERASED
+    + " order by s.id desc limit :limit"
 )
 _LIST_SUBJECT = text(
     _COLUMNS
-    + "where +s.project_id = :project and s.subject_id = :subject and s.id < :before"
+    + "where +s.project_id = :project and s.subject_id = :subject and s.kind = 'thread' and s.id < :before"
     + _NOT_ERASED
     + " order by s.id desc limit :limit"
 )
@@ -148,13 +151,17 @@ def _stream(row: tuple[Any, ...]) -> StreamRow:
     return StreamRow(
         id=row[0], project=row[1], subject=row[2], subject_name=row[3], lane=row[4], name=row[5], settings=row[6],
         project_settings=row[7], last_seq=row[8], last_recorded_at=row[9], covered_seq=row[10], pending_tokens=row[11],
-        end_through=row[12], pulled_due_at=row[13], summary=row[14], created_at=row[15],
+        end_through=row[12], pulled_due_at=row[13], summary=row[14], created_at=row[15], kind=row[16],
     )  # fmt: skip
 
 
-def find_thread(conn: Connection, project: int, name: str) -> StreamRow | None:
-    row = conn.first(_BY_NAME, {"project": project, "name": name})
+def find_stream(conn: Connection, project: int, kind: str, name: str) -> StreamRow | None:
+    row = conn.first(_BY_NAME, {"project": project, "kind": kind, "name": name})
     return None if row is None else _stream(row)
+
+
+def find_thread(conn: Connection, project: int, name: str) -> StreamRow | None:
+    return find_stream(conn, project, "thread", name)
 
 
 def get_thread(conn: Connection, project: int, name: str) -> StreamRow:
@@ -254,34 +261,45 @@ insert into events(stream_id, seq, project_id, role, name, content, occurred_at,
   payload_hash, evidence, metadata, tokens, model)
 values(:stream, :seq, :project, :role, :name, :content, :occurred_at, :zone_min, :now, :key_hash, :payload_hash,
   :evidence, :metadata, :tokens, :model)""")
+# The same for most messages, which give none of the rest: to bind a NULL costs more than any other value.
+_ADD_PLAIN_EVENT = text("""
+insert into events(stream_id, seq, project_id, role, content, occurred_at, recorded_at, key_hash, payload_hash,
+  evidence, tokens)
+values(:stream, :seq, :project, :role, :content, :occurred_at, :now, :key_hash, :payload_hash, :evidence, :tokens)""")
 _MOVE = text("""
 update streams set last_seq = :last_seq, last_recorded_at = :now, pending_tokens = :tokens,
   pulled_due_at = null where id = :id""")
 
 
+_Firsts = dict[str, tuple[Appended, str | None]]
+"""Of a project: {key hash: (the first receipt, the payload that it was for)}."""
+
+
 class _Known:
-    """Keys already accepted, in the store and in this group: their first receipt, and the payload that it was for.
+    """Keys already accepted, in the store and in this group.
 
     An erased one has no payload: it stays out, whatever is said under its key.
     """
 
     def __init__(self, conn: Connection, items: Sequence[Append]) -> None:
-        self.seen: dict[tuple[int, str], tuple[Appended, str | None]] = {}
+        self.firsts: dict[int, _Firsts] = {}
         by_project: dict[int, list[str]] = {}
         for item in items:
-            by_project.setdefault(item.project, []).extend(m.key_hash for m in item.messages if m.key_hash)
+            by_project.setdefault(item.project, []).extend([m.key_hash for m in item.messages if m.key_hash])
         for project, keys in by_project.items():
-            if not keys:
-                continue
-            for key, stream, seq, payload, at, erased in conn.rows(
-                _KEYS, {"project": project, "keys": json.dumps(keys)}
-            ):
-                self.seen[project, key] = (Appended(stream, seq, at, True), None if erased else payload)
+            rows = conn.rows(_KEYS, {"project": project, "keys": json.dumps(keys)}) if keys else []
+            self.firsts[project] = {
+                key: (Appended(stream, seq, at, False), None if erased else payload)
+                for key, stream, seq, payload, at, erased in rows
+            }
 
     def check(self, item: Append) -> None:
         """Raises KeyConflict where a key of the batch was accepted before with another payload."""
+        firsts = self.firsts[item.project]
+        if not firsts:
+            return
         for index, message in enumerate(item.messages):
-            found = self.seen.get((item.project, message.key_hash or ""))
+            found = firsts.get(message.key_hash or "")
             if found is None:
                 continue
             first, payload = found
@@ -299,8 +317,7 @@ def append_events(conn: Connection, items: list[Append]) -> list[list[Appended] 
     streams = _find_streams(conn, items)
     known = _Known(conn, items)
     answers: list[list[Appended] | EverkeptError] = []
-    events: list[Row] = []
-    passages: list[NewPassage] = []
+    rows = _Rows()
     touched: dict[int, tuple[StreamRow, Settings]] = {}
     changes: dict[int, list[NewChange]] = {}
     for item in items:
@@ -311,8 +328,9 @@ def append_events(conn: Connection, items: list[Append]) -> list[list[Appended] 
             answers.append(error)
             continue
         settings = effective(item.base, stream.project_settings, stream.settings)
-        first = stream.last_seq + 1
-        answers.append([_accept(known, stream, message, now, settings, events, passages) for message in item.messages])
+        first, firsts = stream.last_seq + 1, known.firsts[item.project]
+        heard = EVIDENCE if settings.memory.enabled else EVIDENCE_WHILE_OFF
+        answers.append([_accept(firsts, stream, message, now, heard, rows) for message in item.messages])
         if stream.last_seq >= first:
             stream.last_recorded_at, stream.pulled_due_at = now, None
             touched[stream.id] = (stream, item.base)
@@ -320,7 +338,7 @@ def append_events(conn: Connection, items: list[Append]) -> list[list[Appended] 
                 kind="messages.appended", ref=stream.name, subject=stream.subject, stream=stream.id,
                 data={"first_seq": first, "last_seq": stream.last_seq},
             ))  # fmt: skip
-    _write(conn, events, passages, [s for s, _ in touched.values()], now)
+    _write(conn, rows, [s for s, _ in touched.values()], now)
     wishes = [w for stream, base in touched.values() if (w := timer_wish(stream, base, now)) is not None]
     schedule(conn, [*wishes, *(_embed_wish(conn, project, now) for project in changes)])
     for project, new in changes.items():
@@ -328,26 +346,45 @@ def append_events(conn: Connection, items: list[Append]) -> list[list[Appended] 
     return answers
 
 
-def _accept(
-    known: _Known,
-    stream: StreamRow,
-    message: NewMessage,
-    now: int,
-    settings: Settings,
-    events: list[Row],
-    passages: list[NewPassage],
-) -> Appended:
-    """The next event of its stream; the first receipt where its key is known, also from earlier in the same batch."""
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What a group writes."""
+
+    events: list[Row] = field(default_factory=list)
+    plain_events: list[Row] = field(default_factory=list)
+    passages: list[NewPassage] = field(default_factory=list)
+
+
+def _accept(firsts: _Firsts, stream: StreamRow, message: NewMessage, now: int, heard: int, rows: _Rows) -> Appended:
+    """The next event of its stream; the first receipt where its key is known, also from earlier in the same batch.
+
+    `heard` is the evidence of what may be shown. The one function that runs for every message: it makes no call that
+    it can do without.
+    """
     key = message.key_hash
-    if key is not None and (found := known.seen.get((stream.project, key))) is not None:
-        return found[0]
-    stream.last_seq += 1
+    if key is not None and (found := firsts.get(key)) is not None:
+        return found[0]._replace(replayed=True)
+    stream.last_seq = seq = stream.last_seq + 1
     stream.pending_tokens += message.tokens
+    id_, role, name, at = stream.id, message.role, message.name, message.occurred_at_us
+    evidence = heard if message.evidence else EVIDENCE_NEVER
+    zone_min, metadata, model = message.zone_min, message.metadata, message.model
+    if name is None and zone_min is None and metadata is None and model is None:
+        rows.plain_events.append((  # in the order of `_ADD_PLAIN_EVENT`
+            id_, seq, stream.project, role, message.content, at, now, key, message.payload_hash, evidence,
+            message.tokens,
+        ))  # fmt: skip
+    else:
+        rows.events.append((  # in the order of `_ADD_EVENT`
+            id_, seq, stream.project, role, name, message.content, at, zone_min, now, key, message.payload_hash,
+            evidence, metadata, message.tokens, model,
+        ))  # fmt: skip
+    turn = NewPassage(stream.project, stream.subject, "turn", message.analysed, id_, seq, None, name or role, at)
+    rows.passages.append(turn)
+    accepted = Appended(id_, seq, now, False)
     if key is not None:
-        known.seen[stream.project, key] = Appended(stream.id, stream.last_seq, now, True), message.payload_hash
-    events.append(_event_row(stream, message, now, settings))
-    passages.append(_passage(stream, message))
-    return Appended(stream.id, stream.last_seq, now, False)
+        firsts[key] = accepted, message.payload_hash
+    return accepted
 
 
 def _find_streams(conn: Connection, items: Sequence[Append]) -> dict[tuple[int, str], StreamRow]:
@@ -374,34 +411,10 @@ def _stream_for(conn: Connection, item: Append, streams: dict[tuple[int, str], S
     return stream
 
 
-def _event_row(stream: StreamRow, message: NewMessage, now: int, settings: Settings) -> Row:
-    """In the order of `_ADD_EVENT`."""
-    evidence = EVIDENCE_NEVER if not message.evidence else EVIDENCE if settings.memory.enabled else EVIDENCE_WHILE_OFF
-    return (
-        stream.id, stream.last_seq, stream.project, message.role, message.name, message.content, message.occurred_at_us,
-        message.zone_min, now, message.key_hash, message.payload_hash, evidence, message.metadata, message.tokens,
-        message.model,
-    )  # fmt: skip
-
-
-def _passage(stream: StreamRow, message: NewMessage) -> NewPassage:
-    return NewPassage(
-        project=ProjectId(stream.project),
-        subject=SubjectId(stream.subject),
-        kind="turn",
-        analysed=message.analysed,
-        stream=StreamId(stream.id),
-        seq=stream.last_seq,
-        speaker=message.name or message.role,
-        occurred_at_us=message.occurred_at_us,
-    )
-
-
-def _write(
-    conn: Connection, events: list[Row], passages: list[NewPassage], streams: Iterable[StreamRow], now: int
-) -> None:
-    conn.many_in_order(_ADD_EVENT, events)
-    index_passages(conn, passages)
+def _write(conn: Connection, rows: _Rows, streams: Iterable[StreamRow], now: int) -> None:
+    conn.many_in_order(_ADD_EVENT, rows.events)
+    conn.many_in_order(_ADD_PLAIN_EVENT, rows.plain_events)
+    index_passages(conn, rows.passages)
     conn.many(_MOVE, [{"id": s.id, "last_seq": s.last_seq, "now": now, "tokens": s.pending_tokens} for s in streams])
 
 
@@ -427,6 +440,8 @@ def wake_embedder(conn: Connection, project: int) -> None:
 
 
 def is_full(stream: StreamRow, settings: Settings) -> bool:
+    if stream.kind == "session":  # a window is one digested stretch, however long
+        return False
     pending = stream.last_seq - stream.covered_seq
     return pending >= settings.window.events_max or stream.pending_tokens >= settings.window.tokens_max
 

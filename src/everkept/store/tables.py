@@ -71,6 +71,7 @@ projects = Table(
     Column("settings", Text, nullable=False, server_default="{}"),
     Column("secret", LargeBinary, nullable=False),  # keys the hashes of idempotency keys
     Column("change_seq", BigInteger, nullable=False, server_default="0"),
+    Column("finished_seq", BigInteger, nullable=False, server_default="0"),  # of digests, in the order of their commits
     Column(
         "vectors_revision", BigInteger, nullable=False, server_default="0"
     ),  # raised when vectors or visibility change
@@ -98,7 +99,7 @@ streams = Table(
     _project(),
     Column("subject_id", _Id, ForeignKey("subjects.id"), nullable=False),
     Column("lane_id", _Id, ForeignKey("lanes.id"), nullable=False),  # where its timer waits its turn
-    Column("kind", Text, nullable=False),
+    Column("kind", Text, nullable=False),  # thread, session
     Column("name", Text, nullable=False),
     Column("settings", Text, nullable=False, server_default="{}"),
     Column("last_seq", BigInteger, nullable=False, server_default="0"),
@@ -216,8 +217,8 @@ passages = Table(
     Column("subject_id", _Id, nullable=False),
     Column("stream_id", _Id),
     Column("seq", BigInteger),
-    Column("kind", Text, nullable=False),  # turn, fact, episode
-    Column("ref_id", _Id),  # the fact or window
+    Column("kind", Text, nullable=False),  # turn, fact, episode, page
+    Column("ref_id", _Id),  # the fact, window or section of a page
     Column("speaker", Text),
     _time("occurred_at"),
     Column("sitting", BigInteger),  # seq of the first turn of its sitting (domain/passage.py)
@@ -228,7 +229,9 @@ passages = Table(
           sqlite_where=text("kind = 'turn'"), postgresql_where=text("kind = 'turn'")),
     Index("ix_passages_ref", "kind", "ref_id",
           sqlite_where=text("ref_id is not null"), postgresql_where=text("ref_id is not null")),
-    Index("ix_passages_subject", "subject_id", "id"),
+    # Turns, which are written with every message, are found through their stream.
+    Index("ix_passages_subject", "subject_id", "id",
+          sqlite_where=text("kind <> 'turn'"), postgresql_where=text("kind <> 'turn'")),
     Index("ix_passages_unembedded", "project_id", "id",
           sqlite_where=text("embedded is null"), postgresql_where=text("embedded is null")),
     **_AUTO,
@@ -367,6 +370,166 @@ verdicts = Table(
     Index("ix_verdicts_subject", "subject_id"),
     Index("ix_verdicts_later", "later_fact"),
     sqlite_with_rowid=False,
+)  # fmt: skip
+
+# ---- coding agents
+
+project_aliases = Table(
+    "project_aliases", metadata,  # what a checkout says of itself → whose memory it is
+    Column("kind", Text, nullable=False),  # marker, remote, root, common_dir, path
+    Column("value", Text, nullable=False),
+    _project(),
+    _time("created_at", required=True),
+    PrimaryKeyConstraint("kind", "value"),
+    Index("ix_project_aliases_project", "project_id"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+sessions = Table(
+    "sessions", metadata,  # what a session's stream has beside its events
+    Column("stream_id", _Id, ForeignKey("streams.id"), primary_key=True, autoincrement=False),
+    _project(),
+    Column("agent", Text, nullable=False),
+    Column("native_id", Text, nullable=False),  # unique by the stream's name
+    Column("parent", Text),  # native id of the session that started it as its sub-agent
+    Column("origin", Text, nullable=False),  # hook, import: how it came first
+    Column("title", Text),
+    Column("cwd", Text),
+    Column("worktree", Text),  # its top folder
+    Column("branch", Text),
+    Column("model", Text),
+    Column("genuine", Integer, nullable=False, server_default="0"),  # genuine prompts and results; none: a phantom
+    _time("started_at"),
+    _time("last_event_at"),
+    Column("digested_seq", BigInteger, nullable=False, server_default="0"),
+    Column("digest_hash", Text),
+    Column("trivial_because", Text),  # why its digest made no page
+    Column("finished_seq", BigInteger),  # of its newest digest that changed anything
+    Index("ix_sessions_project", "project_id", "stream_id"),
+    Index("ix_sessions_native", "agent", "native_id"),
+    Index("ix_sessions_worktree", "project_id", "worktree"),
+    Index("uq_sessions_finished", "project_id", "finished_seq", unique=True,
+          sqlite_where=text("finished_seq is not null"), postgresql_where=text("finished_seq is not null")),
+)  # fmt: skip
+
+natural_keys = Table(
+    "natural_keys", metadata, _project(),
+    Column("key_hash", Text, nullable=False),  # keyed with the project's secret; never expires
+    Column("stream_id", _Id, nullable=False),
+    Column("seq", BigInteger, nullable=False),  # of the newest revision
+    Column("payload_hash", Text, nullable=False),
+    Column("rank", Integer, nullable=False),  # how much its source tells: the poorer never replaces the richer
+    Column("heard", Integer, nullable=False),  # bits of the sources that told of it
+    Column("prompt_at", BigInteger),  # of a prompt: when, so that two sources of it are matched
+    PrimaryKeyConstraint("project_id", "key_hash"),
+    Index("ix_natural_keys_stream", "stream_id", "prompt_at"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+transcripts = Table(
+    "transcripts", metadata,  # files that were read, so that an unchanged one is passed by
+    Column("path", Text, primary_key=True),
+    Column("agent", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("mtime_ns", BigInteger, nullable=False),
+    Column("inode", BigInteger, nullable=False),
+    _time("read_at", required=True),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+pages = Table(
+    "pages", metadata, _id(), _project(),
+    Column("subject_id", _Id, ForeignKey("subjects.id"), nullable=False),
+    Column("kind", Text, nullable=False),  # session, decision, gotcha, procedure, concept, rule, note, slot
+    Column("slug", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("stream_id", _Id),  # the session that it is the digest of, or was distilled from
+    Column("source", Text),  # the file that it came from
+    Column("superseded_by", _Id),
+    _time("created_at", required=True),
+    _time("updated_at", required=True),
+    _time("deleted_at"),  # its slug and source stay taken: what was deleted is not imported again
+    UniqueConstraint("project_id", "slug"),
+    Index("ix_pages_stream", "stream_id", sqlite_where=text("stream_id is not null"),
+          postgresql_where=text("stream_id is not null")),
+    Index("uq_pages_source", "project_id", "source", unique=True,
+          sqlite_where=text("source is not null"), postgresql_where=text("source is not null")),
+    Index("ix_pages_project", "project_id", "updated_at"),
+    **_AUTO,
+)  # fmt: skip
+
+page_versions = Table(
+    "page_versions", metadata,
+    Column("page_id", _Id, ForeignKey("pages.id"), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("base", Integer),  # the version it was written on
+    Column("title", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("author", Text, nullable=False),  # digest, distiller, hand, import, disk or git's author
+    Column("reason", Text),
+    Column("content_hash", Text, nullable=False),
+    _time("created_at", required=True),
+    PrimaryKeyConstraint("page_id", "version"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+page_sections = Table(
+    "page_sections", metadata, _id(),  # of the newest version: what is searched
+    Column("page_id", _Id, ForeignKey("pages.id"), nullable=False),
+    Column("ordinal", Integer, nullable=False),
+    Column("anchor", Text, nullable=False),
+    Column("heading", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("text_hash", Text, nullable=False),
+    UniqueConstraint("page_id", "anchor"),
+    **_AUTO,
+)  # fmt: skip
+
+page_links = Table(
+    "page_links", metadata,
+    Column("page_id", _Id, ForeignKey("pages.id"), nullable=False),
+    Column("target", Text, nullable=False),  # a slug, whether or not there is such a page
+    PrimaryKeyConstraint("page_id", "target"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+handoffs = Table(
+    "handoffs", metadata, _id(), _project(),
+    Column("stream_id", _Id, ForeignKey("streams.id"), nullable=False),  # the session that left it
+    Column("worktree", Text),
+    Column("branch", Text),
+    Column("title", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("open_ends", Text, nullable=False),  # JSON list
+    Column("state", Text, nullable=False),  # open, acknowledged, replaced, expired
+    Column("replaced_by", _Id),
+    Column("acknowledged_by", Text),  # agent and native session
+    _time("created_at", required=True),
+    _time("expires_at", required=True),
+    _time("settled_at"),
+    Index("ix_handoffs_open", "project_id", "worktree",
+          sqlite_where=text("state = 'open'"), postgresql_where=text("state = 'open'")),
+    Index("ix_handoffs_stream", "stream_id"),
+    **_AUTO,
+)  # fmt: skip
+
+offers = Table(
+    "offers", metadata, _id(), _project(),  # what was given to one session's context
+    Column("agent", Text, nullable=False),
+    Column("native_id", Text, nullable=False),
+    Column("epoch", Integer, nullable=False),  # clear and compaction begin a new one
+    Column("handoff_id", _Id),
+    Column("items", Text, nullable=False),  # JSON list of what it shows, by id and version
+    Column("body", Text, nullable=False),  # the exact text
+    Column("state", Text, nullable=False),  # offered, shown, acknowledged, expired
+    _time("offered_at", required=True),
+    _time("shown_at"),
+    Column("shown_seq", BigInteger),  # of the receiving session's stream when it was shown
+    _time("acknowledged_at"),
+    Index("ix_offers_receiver", "project_id", "agent", "native_id", "epoch"),
+    Index("ix_offers_handoff", "handoff_id"),
+    **_AUTO,
 )  # fmt: skip
 
 erasures = Table(
@@ -618,9 +781,11 @@ api_keys = Table(
 
 FULL_TEXT_SQLITE = (
     # Columns hold analysed terms (domain/text.py), so the tokenizer only splits at spaces: `ascii` takes every other
-    # character as a letter, also those that are newer than SQLite's Unicode tables. The scope is a term too.
+    # character as a letter, also those that are newer than SQLite's Unicode tables. The scope is a term too. Ranking is
+    # not SQLite's (recall/rank.py): the index says which column of which row holds a term, and keeps neither the places
+    # in it nor a row of lengths a passage. It is a quarter smaller so, and a fifth cheaper to write.
     "create virtual table passage_text using fts5(scope, speaker, own, said, before,"
-    " tokenize = \"ascii tokenchars '_-./:@&+#'\")",
+    " tokenize = \"ascii tokenchars '_-./:@&+#'\", detail = column, columnsize = 0)",
     "insert into passage_text(passage_text, rank) values('secure-delete', 1)",
     "create virtual table passage_terms using fts5vocab(passage_text, 'row')",
 )

@@ -21,6 +21,8 @@ from everkept.store.jobs import schedule
 from everkept.store.streams import EVIDENCE, StreamRow, get_stream, timer
 
 SUMMARISE = "summarise_episode"
+DIGEST = "digest_session"
+"""What a session's window has in place of its summary; it has no facts."""
 EXTRACT = "extract_facts"
 FOLD = "fold_summary"
 WINDOWS_PER_RUN = 8
@@ -35,6 +37,8 @@ insert into windows(project_id, subject_id, stream_id, start_seq, end_seq, prev_
 values(:project, :subject, :stream, :start, :end, :prev_end, :now, :because, :slices, :skipped)
 on conflict do nothing returning id""")
 _ADD_SLICE = text("insert into slices(window_id, slice) values(:window, :slice) on conflict do nothing")
+_NO_FACTS = text("update windows set facts_at = :now where id = :window")
+_NO_SLICE_FACTS = text("update slices set facts_at = :now where window_id = :window")
 _ARCHIVE = text(
     "update windows set archived = true where stream_id = :stream and end_seq < :start and archived = false"
 )
@@ -43,14 +47,18 @@ update streams set covered_seq = :end, pending_tokens = pending_tokens - :tokens
 where id = :id and covered_seq < :end""")
 
 
-def rules_of(settings: Settings) -> WindowRules:
+_ENDLESS = 1 << 40
+
+
+def rules_of(settings: Settings, kind: str) -> WindowRules:
     w = settings.window
+    session = kind == "session"
     return WindowRules(
         enabled=settings.memory.enabled,
         idle_s=w.idle_s,
-        wait_max_s=w.wait_max_s,
-        events_max=w.events_max,
-        tokens_max=w.tokens_max,
+        wait_max_s=_ENDLESS if session else w.wait_max_s,
+        events_max=_ENDLESS if session else w.events_max,
+        tokens_max=_ENDLESS if session else w.tokens_max,
     )
 
 
@@ -79,7 +87,7 @@ def open_windows(conn: Connection, stream_id: int, base: Settings) -> Outcome:
         return Done()
     stream = get_stream(conn, stream_id)
     settings = effective(base, stream.project_settings, stream.settings)
-    rules = rules_of(settings)
+    rules = rules_of(settings, stream.kind)
     match decide(pending_of(conn, stream), rules, conn.now()):
         case Nothing():
             return Done()
@@ -143,9 +151,11 @@ def _open_one(
     order: Open,
 ) -> WindowRow:
     tokens = sum(e[1] for e in events)
-    count = _slices_of_event(conn, stream.id, start, settings.window.tokens_max) if start == end else 1
+    session = stream.kind == "session"
+    one_event = start == end and not session
+    count = _slices_of_event(conn, stream.id, start, settings.window.tokens_max) if one_event else 1
     skipped = order.skipped_because
-    if skipped is None and not any(e[2] == EVIDENCE for e in events):
+    if skipped is None and not session and not any(e[2] == EVIDENCE for e in events):
         off = any(e[2] == 2 for e in events)
         skipped = "memory.enabled was false when it was said" if off else "nothing in it is evidence"
     window = conn.scalar(_ADD, {
@@ -154,6 +164,9 @@ def _open_one(
     })  # fmt: skip
     assert window is not None, "the stream's row says these events are not covered"
     conn.many(_ADD_SLICE, [{"window": window, "slice": i} for i in range(count)])
+    if session:
+        conn.run(_NO_FACTS, {"window": window, "now": conn.now()})
+        conn.run(_NO_SLICE_FACTS, {"window": window, "now": conn.now()})
     conn.run(_ARCHIVE, {"stream": stream.id, "start": start})
     conn.run(_COVER, {"id": stream.id, "end": end, "tokens": tokens})
     return get_window(conn, window)
@@ -165,6 +178,8 @@ def jobs_of(
     """The jobs over one window, a summary and an extraction for each slice; none where it is skipped."""
     if window.skipped_because is not None:
         return []
+    if window.kind == "session":
+        return [digest_wish(window)] if SUMMARISE in kinds else []
     serial = {EXTRACT: f"facts:{window.project}:{window.subject}", SUMMARISE: None}
     return [
         Schedule(
@@ -180,6 +195,16 @@ def jobs_of(
         for kind in kinds
         for part in range(window.slices)
     ]
+
+
+LAST_WINDOW = text("select max(id) from windows where stream_id = :stream and skipped_because is null")
+
+
+def digest_wish(window: WindowRow) -> Schedule:
+    return Schedule(
+        kind=DIGEST, key=f"{window.id}.0", project=window.project, lane=window.lane, due_at_us=window.opened_at,
+        serial_key=f"stream:{window.stream}", args=json.dumps({"window": window.id}),
+    )  # fmt: skip
 
 
 # ---- reading
@@ -205,11 +230,14 @@ class WindowRow:
     learnings: str | None
     summary_at: int | None
     facts_at: int | None
+    kind: str = "thread"
+    """Of its stream."""
 
 
 _COLUMNS = """
 select w.id, w.project_id, w.subject_id, u.name, w.stream_id, s.name, s.lane_id, w.start_seq, w.end_seq, w.opened_at,
-  w.opened_because, w.slices, w.skipped_because, w.archived, w.summary, w.learnings, w.summary_at, w.facts_at
+  w.opened_because, w.slices, w.skipped_because, w.archived, w.summary, w.learnings, w.summary_at, w.facts_at,
+  s.kind
 from windows w join streams s on s.id = w.stream_id join subjects u on u.id = w.subject_id """
 _NOT_ERASED = " and s.erased_at is null and u.erased_at is null"
 _BY_ID = text(_COLUMNS + "where w.id = :id" + _NOT_ERASED)
@@ -217,7 +245,7 @@ _NEWEST = 2**63 - 1
 # A statement for each scope, so that the index of that scope is used.
 _LIST = {
     scope: text(
-        _COLUMNS + f"where {condition} and w.id < :before"
+        _COLUMNS + f"where {condition} and s.kind = 'thread' and w.id < :before"
         " and (:since is null or exists (select 1 from events e where e.stream_id = w.stream_id and e.seq = w.end_seq"
         " and e.occurred_at >= :since))"
         " and (:until is null or exists (select 1 from events e where e.stream_id = w.stream_id and e.seq = w.start_seq"
@@ -252,6 +280,7 @@ def _window(row: tuple[Any, ...]) -> WindowRow:
         learnings=row[15],
         summary_at=row[16],
         facts_at=row[17],
+        kind=row[18],
     )
 
 
@@ -324,7 +353,8 @@ def stages_of(conn: Connection, windows: Sequence[WindowRow]) -> dict[int, dict[
         ):
             found[w.id] = dict.fromkeys(("summary", "facts"), StageRow(state="pending", reason=RESTS))
             continue
-        summary = _stage(w.skipped_because, w.summary_at, by_window.get((w.id, SUMMARISE), []))
+        told_by = DIGEST if w.kind == "session" else SUMMARISE
+        summary = _stage(w.skipped_because, w.summary_at, by_window.get((w.id, told_by), []))
         facts = _stage(w.skipped_because, w.facts_at, by_window.get((w.id, EXTRACT), []))
         found[w.id] = {"summary": _held(summary, held), "facts": _held(facts, held)}
     return found
@@ -358,7 +388,8 @@ def _held(stage: StageRow, held: tuple[Any, ...] | None) -> StageRow:
 
 _KEYED = text("""
 select key, kind, state, attempts, error, due_at, id from jobs
-where kind in ('summarise_episode', 'extract_facts') and key in (select value from json_each(:keys))""")
+where kind in ('summarise_episode', 'digest_session', 'extract_facts')
+  and key in (select value from json_each(:keys))""")
 
 
 def _with_keys(conn: Connection, keys: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -487,10 +518,10 @@ _NO_JOB = """
 select w.id from windows w where w.{column} is null and w.skipped_because is null and w.id > :after
   and w.opened_at < :before and exists (select 1 from slices p where p.window_id = w.id and p.{column} is null
   and not exists (
-    select 1 from jobs j where j.kind = '{kind}' and j.key = w.id || '.' || p.slice and j.state <> 'done'))
+    select 1 from jobs j where j.kind in ({kinds}) and j.key = w.id || '.' || p.slice and j.state <> 'done'))
 order by w.id limit :limit"""
-_NO_SUMMARY_JOB = text(_NO_JOB.format(column="summary_at", kind=SUMMARISE))
-_NO_FACTS_JOB = text(_NO_JOB.format(column="facts_at", kind=EXTRACT))
+_NO_SUMMARY_JOB = text(_NO_JOB.format(column="summary_at", kinds=f"'{SUMMARISE}', '{DIGEST}'"))
+_NO_FACTS_JOB = text(_NO_JOB.format(column="facts_at", kinds=f"'{EXTRACT}'"))
 _LEFT = "select slice from slices where window_id = :window and {column} is null order by slice"
 _LEFT_IN = {SUMMARISE: text(_LEFT.format(column="summary_at")), EXTRACT: text(_LEFT.format(column="facts_at"))}
 _SWEEP_END = {SUMMARISE: _NO_SUMMARY_JOB, EXTRACT: _NO_FACTS_JOB}

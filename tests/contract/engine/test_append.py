@@ -48,7 +48,7 @@ def test_a_replay_is_answered_with_the_first_receipt_and_changes_nothing(world: 
     world.tick(60)
     again = world.add("t", "one", "two", key="k")
 
-    assert [replace(a, replayed=True) for a in first] == again
+    assert [a._replace(replayed=True) for a in first] == again
     assert before == {name: world.rows(f"select * from {name}") for name in before}
 
 

@@ -137,7 +137,7 @@ def test_check_finds_a_damaged_full_text_index_with_an_older_sqlite(
     """SQLite's own check did not look at it before 3.45, and FTS5's wants to write."""
     monkeypatch.setattr(checks, "CHECKS_TEXT", (99, 0, 0))
     assert found(folder) == set()
-    damage(folder, "delete from passage_text_docsize where id = 1")
+    damage(folder, "delete from passage_text_content where id = 1")
     assert "G1" in found(folder)
 
 

@@ -5,6 +5,7 @@ from everkept.domain.passage import Analysed, analyse
 from everkept.recall import rank
 from everkept.recall.question import read_question
 from everkept.recall.table import Columns
+from everkept.recall.words import KnownWords, Words
 from everkept.store.search import KINDS
 
 DAY_US = 86_400_000_000
@@ -13,15 +14,23 @@ DAY_US = 86_400_000_000
 def window_of(*turns: tuple[str, str], kind: str = "turn") -> rank.Window:
     """One sitting; every turn is a candidate."""
     names = list(dict.fromkeys(speaker for speaker, _ in turns))
-    rows, words = [], []
+    rows, terms = [], []
     for seq, (speaker, text) in enumerate(turns, 1):
         a: Analysed = analyse(text, speaker=speaker, occurred_at_us=DAY_US)
         rows.append((seq, KINDS.index(kind), 0, 1, 1, seq, DAY_US, 1, a.traits, names.index(speaker)))
-        words.append(rank.Words(a.speaker, a.own, a.said))
+        terms.append((seq, a.speaker, a.own, a.said))
     size = len(turns)
     near = {d: np.array([i + d if 0 <= i + d < size else -1 for i in range(size)], np.intp) for d in rank.NEAR}
     passages = Columns(*np.array(rows, np.int64).T)
-    return rank.Window(passages=passages, names=names, words=words, size=size, near=near)
+    return rank.Window(passages=passages, names=names, words=words_of(terms), size=size, near=near)
+
+
+def words_of(terms: list[tuple[int, str, str, str]]) -> Words:
+    """(passage, speaker, own, said)"""
+    known, ids = KnownWords(), np.array([t[0] for t in terms])
+    known.missing(ids)
+    known.add(terms)
+    return known.take(ids)
 
 
 def frequencies(**of_term: int) -> rank.Frequencies:

@@ -17,3 +17,9 @@ def test_a_text_of_several_lines_is_said_when_each_of_them_is() -> None:
 
 def test_a_short_answer_means_something_only_where_it_stands() -> None:
     assert not Said(["Yes."]).holds("Yes.")
+
+
+def test_a_name_stands_at_the_start_of_a_line() -> None:
+    said = Said(["At 10:30 sharp: the train to Porto leaves."])
+    assert said.holds("at 10:30 sharp: the train to Porto leaves")
+    assert not said.holds("At 10:the train to Porto leaves.")

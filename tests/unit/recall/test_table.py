@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from everkept.domain.ids import ProjectId, StreamId, SubjectId
 from everkept.domain.scope import Scope
@@ -60,6 +61,13 @@ def test_a_table_made_from_another_leaves_it_as_it_was() -> None:
 def test_rows_of_unknown_ids_are_minus_one() -> None:
     assert table_of([turn(2, 1), turn(4, 2)]).rows_of(np.array([1, 2, 3, 4, 5])).tolist() == [-1, 0, -1, 1, -1]
     assert PassageTable(0).rows_of(np.array([1])).tolist() == [-1]
+
+
+@pytest.mark.parametrize("far", [3, 3_000_000_000_000])
+def test_rows_are_found_whether_ids_lie_close_or_far_apart(far: int) -> None:
+    table = table_of([turn(2, 1)], [turn(far, 2), turn(far + 1, 3)])
+    asked = np.array([far, 0, 2, far + 2, far + 1, -5, 2**62])
+    assert table.rows_of(asked).tolist() == [1, -1, 0, -1, 2, -1, -1]
 
 
 def test_scope_kind_and_time_limit_the_rows() -> None:

@@ -1,4 +1,4 @@
-"""What reading a transcript gives: its events and an account of its lines, which are all used, merged, passed by or kept."""
+"""What reading a transcript gives: its events, and an account of its lines (used, merged, passed by, unreadable)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Format:
 
     agent: str
     find: Callable[[Path], Iterator[Path]]
-    """Below a home folder (`~`): every transcript it has, oldest first. Environment overrides such as CODEX_HOME count."""
+    """Below a home folder (`~`): every transcript, oldest first. Variables of the agent such as CODEX_HOME count."""
     recognise: Callable[[Path], bool]
     """Whether a file (or folder) given by hand is one of these, by its content rather than its name."""
     read: Callable[[Path], Reading]

@@ -8,20 +8,24 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from everkept import config
+from everkept.doors.cli.options import DEFAULT_PROJECT
 from everkept.doors.cli.screen import say
-from everkept.errors import EverkeptError, ExtraMissing
+from everkept.errors import EverkeptError, ExtraMissing, InvalidInput
 
 if TYPE_CHECKING:
     from everkept.api import views as v
-    from everkept.api.service import Application, Service
+    from everkept.api.service import Service
+    from everkept.bootstrap import Application as OpenedApplication
+    from everkept.capture.identity import Checkout
 
 PROBE_S = 1.0
 """How long a server on this machine may take to say that it is alive before it counts as not running."""
@@ -49,29 +53,111 @@ def opened_by(opener: Opener | None) -> Iterator[None]:
         _opener.reset(token)
 
 
-def memory(project: str, *, worker: bool = False) -> AbstractAsyncContextManager[Service]:
+@asynccontextmanager
+async def memory(project: str, *, worker: bool = False) -> AsyncIterator[Service]:
     """The use cases in `project`, wherever the memory is found. Raises NotFound, Unavailable, ConfigInvalid."""
-    opener = _opener.get()
-    return opener(project, worker=worker) if opener else _find(project, worker=worker)
+    async with _reach(project, worker=worker) as reached:
+        yield await reached.service(project)
+
+
+class Here(NamedTuple):
+    """The memory that answers, whose it is and how that was found, and the folder that was looked at."""
+
+    memory: Service
+    scope: v.Scope
+    checkout: Checkout
 
 
 @asynccontextmanager
-async def _find(project: str, *, worker: bool) -> AsyncIterator[Service]:
-    settings = config.load()
-    if settings.url:
-        say(f"using the server at {settings.url}")
-        async with _remote(settings.url, settings, project) as service:
-            yield service
-        return
+async def memory_here(project: str | None, *, worker: bool = False) -> AsyncIterator[Here]:
+    """The memory of the named project, else of the one that the current folder belongs to; says which, and why.
+
+    Raises NotFound where there is no such project, or nobody knows the folder yet; Unavailable, ConfigInvalid.
+    """
+    from everkept.api.views import Scope
+    from everkept.capture.identity import look_at
+
+    checkout = look_at(Path.cwd())
+    async with _reach(project or DEFAULT_PROJECT, worker=worker) as reached:
+        if project is None:
+            scope = await reached.resolve_scope(checkout)
+        else:
+            scope = Scope(project=project, found_by="named", value=project)
+        service = await reached.service(scope.project)
+        say(scope_line(scope))
+        yield Here(service, scope, checkout)
+
+
+def scope_line(scope: v.Scope) -> str:
+    if scope.found_by == "named":
+        return f"project {scope.project}, as you named it"
+    by = {"root": "first commit", "common_dir": "git folder"}.get(scope.found_by, scope.found_by)
+    value = "" if scope.value == scope.project else f" {scope.value}"
+    return f"project {scope.project}, found by the {by}{value}"
+
+
+class Reached(Protocol):
+    """A store, or a server of one."""
+
+    async def service(self, project: str) -> Service: ...
+    async def resolve_scope(self, checkout: Checkout) -> v.Scope: ...
+
+
+class _Opened:
+    """Services that something opens one by one; all of them are closed together."""
+
+    def __init__(self, open_: Callable[[str], AbstractAsyncContextManager[Service]], closing: AsyncExitStack) -> None:
+        self._open = open_
+        self._closing = closing
+
+    async def service(self, project: str) -> Service:
+        return await self._closing.enter_async_context(self._open(project))
+
+    async def resolve_scope(self, checkout: Checkout) -> v.Scope:
+        return await (await self.service(DEFAULT_PROJECT)).resolve_scope(checkout)
+
+
+@asynccontextmanager
+async def _reach(project: str, *, worker: bool) -> AsyncIterator[Reached]:
+    """Where the memory is: what the opener gives, else EVERKEPT_URL, else the server of this home, else its store."""
+    opener = _opener.get()
+    async with AsyncExitStack() as closing:
+        if opener is not None:
+            yield _Opened(lambda name: opener(name, worker=worker), closing)
+            return
+        settings = config.load()
+        url = settings.url or await _server_here(settings, project)
+        if url:
+            say(f"using the server at {url}")
+            yield _Opened(lambda name: _remote(url, settings, name), closing)
+            return
+        say(f"using the store in {settings.home} (no server of it at {settings.server.bind})")
+        yield await closing.enter_async_context(application(settings, worker=worker))
+
+
+async def _server_here(settings: config.Settings, project: str) -> str | None:
+    """The server that runs on this machine on the same home, if there is one."""
     url = local_url(*settings.server.address)
-    if _alive(url) and await _serves_this_home(url, settings, project):
-        say(f"using the server at {url}")
-        async with _remote(url, settings, project) as service:
-            yield service
-        return
-    say(f"using the store in {settings.home} (no server of it at {settings.server.bind})")
-    async with application(settings, worker=worker) as opened:
-        yield await opened.service(project)
+    return url if _alive(url) and await _serves_this_home(url, settings, project) else None
+
+
+@asynccontextmanager
+async def store_here(*, worker: bool) -> AsyncIterator[OpenedApplication]:
+    """The store of this home itself, beside its server where one runs; that one's worker then does the work.
+
+    Raises InvalidInput where EVERKEPT_URL names a server of another store.
+    """
+    settings = config.load()
+    url = settings.url or await _server_here(settings, DEFAULT_PROJECT)
+    if settings.url and not await _serves_this_home(settings.url, settings, DEFAULT_PROJECT):
+        raise InvalidInput(
+            f"files of this machine are read into a store of this machine, and EVERKEPT_URL names the server at {url};"
+            " unset it, or run this where that server is"
+        )
+    beside = f"beside the server at {url}" if url else f"no server of it at {settings.server.bind}"
+    say(f"using the store in {settings.home} ({beside})")
+    async with application(settings, worker=worker and not url) as opened:
+        yield opened
 
 
 async def diagnosis(project: str, *, subject: str | None, full: bool) -> v.Diagnosis:
@@ -83,8 +169,8 @@ async def diagnosis(project: str, *, subject: str | None, full: bool) -> v.Diagn
     if _opener.get() or settings.url:
         async with memory(project) as service:
             return await service.diagnose(subject=subject, full=full)
-    url = local_url(*settings.server.address)
-    if _alive(url) and await _serves_this_home(url, settings, project):
+    url = await _server_here(settings, project)
+    if url:
         say(f"using the server at {url}")
         try:
             async with _remote(url, settings, project) as service:
@@ -100,7 +186,7 @@ async def diagnosis(project: str, *, subject: str | None, full: bool) -> v.Diagn
 @asynccontextmanager
 async def application(
     settings: config.Settings, *, worker: bool, log_least: str = "error"
-) -> AsyncIterator[Application]:
+) -> AsyncIterator[OpenedApplication]:
     """The store of these settings, opened in this process and closed at the end.
 
     A command shows its own result, so that of the log only errors are worth a line; a process that stays shows all.
@@ -127,11 +213,13 @@ async def serve_http(settings: config.Settings, *, worker: bool) -> None:
         raise ExtraMissing(
             f"serving needs {error.name}, which is not installed: pip install 'everkept[server]'", module=error.name
         ) from error
+    from everkept.api.hookdesk import stay_awake
     from everkept.bootstrap import open_application
     from everkept.doors.cli.logs import write_logs
 
     write_logs(settings)
-    await server.run(settings, await open_application(settings, worker=worker))
+    opened = await open_application(settings, worker=worker)
+    await server.run(settings, opened, partial(stay_awake, opened.hooks()) if worker else None)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""`import`: a chat export becomes threads, with a report that accounts for every line."""
+"""`import`: a chat export becomes threads, transcripts of coding agents sessions; every line is accounted for."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from everkept.doors.cli import backend, failures, screen
-from everkept.doors.cli.options import COMMON, OWNER, Common, Switch
+from everkept.doors.cli import backend, failures, screen, transcripts
+from everkept.doors.cli.options import COMMON, OWNER, Common, Switch, command_group
 from everkept.doors.cli.wording import clip, count
 from everkept.errors import InvalidInput, NotFound, Unavailable
 
@@ -35,6 +35,10 @@ def parse_zone(_type: type[Any], tokens: Sequence[Any]) -> tzinfo:
 Zone = Annotated[tzinfo, Parameter(help="Zone of times that name none, e.g. Europe/Lisbon.", converter=parse_zone)]
 
 
+importing = command_group("import")
+
+
+@importing.default
 async def import_file(
     path: Annotated[Path, Parameter(help="The file: JSONL with one message or one conversation a line, or LoCoMo.")],
     /,
@@ -117,3 +121,6 @@ def _verdict(report: v.ImportReport, *, settled: bool) -> int:
     if report.unreadable or not settled:
         return failures.NEEDS_ATTENTION
     return 0
+
+
+transcripts.add_commands(importing)

@@ -26,6 +26,20 @@ class Common:
 
 
 COMMON = Common()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfFolder:
+    """What every command takes that looks into the memory of the folder it is called in."""
+
+    project: Annotated[
+        str | None, Parameter(help="The body of memory to use; without it, that of the folder you are in.")
+    ] = None
+    json: Json = False
+
+
+OF_FOLDER = OfFolder()
 OWNER = "me"
 """The subject where none is named."""
 

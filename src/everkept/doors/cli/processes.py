@@ -20,6 +20,7 @@ from everkept.errors import InvalidInput
 
 if TYPE_CHECKING:
     from everkept.api.service import Service
+    from everkept.bootstrap import Application
 
 IDLE_LOOK_S = 0.25
 QUIET_S = 2.0
@@ -57,15 +58,35 @@ async def worker(
         memory = await application.service(DEFAULT_PROJECT)
         with _stopping() as stop:
             if until_idle:
-                await _idle(memory, stop)
+                await _until_idle(application, memory, stop)
             else:
-                await stop.wait()
+                await _forever(application, stop)
         after = await memory.status()
     if json:
         emit(after)
     elif until_idle:
         dead = f", {count(len(after.given_up), 'job')} given up" if after.given_up else ""
         print(f"idle: {after.backlog_due:,} due, {after.backlog_armed:,} armed for later{dead}")
+
+
+async def _forever(application: Application, stop: asyncio.Event) -> None:
+    from everkept.api.hookdesk import stay_awake
+
+    await stay_awake(application.hooks(), stop)
+
+
+async def _until_idle(application: Application, memory: Service, stop: asyncio.Event) -> None:
+    """Take in what hooks left and work what is due. One that a hook started stays for the next hook."""
+    from everkept.api.hookdesk import AWAKE_S
+    from everkept.hook.hook_script import LOCK_FD
+
+    async def busy() -> bool:
+        now = await memory.status()
+        return bool(now.backlog_due or any(worker.running for worker in now.workers))
+
+    awake_s = AWAKE_S if LOCK_FD in os.environ else 0.0
+    await application.hooks().stay(awake_s, busy=busy, stopped=stop.is_set)
+    await _idle(memory, stop)
 
 
 async def _idle(memory: Service, stop: asyncio.Event) -> None:

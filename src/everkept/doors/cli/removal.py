@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json as json_text
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from everkept.api import views as v
+    from everkept.api.service import Service
 
 DryRun = Annotated[bool, Switch, Parameter(help="Only say what would be done.")]
 
@@ -35,7 +38,8 @@ async def erase(
     *,
     subject: Annotated[str | None, Parameter(help="Erase all that is kept about this subject.")] = None,
     thread: Annotated[str | None, Parameter(help="Erase this conversation.")] = None,
-    event: Annotated[str | None, Parameter(help="Erase this one message (evt_…).")] = None,
+    session: Annotated[str | None, Parameter(help="Erase this session of a coding agent (ses_…).")] = None,
+    event: Annotated[str | None, Parameter(help="Erase this one message or event (evt_…).")] = None,
     project: Annotated[
         str | None, Parameter(help="Where the above is; alone: erase this project with all that is in it.")
     ] = None,
@@ -45,12 +49,12 @@ async def erase(
 ) -> int:
     """Destroy exactly one thing and all that rests on it, for good.
 
-    Shows what would be destroyed, then asks.
+    Shows what would be destroyed, then asks. A session is looked for in the project of the folder you are in.
     """
-    target = _target(subject=subject, thread=thread, event=event, project=project)
+    target = _target(subject=subject, thread=thread, session=session, event=event, project=project)
     if not (dry_run or yes or screen.can_ask()):
         raise InvalidInput("erasing cannot be undone and there is no terminal to ask on; give --yes, or --dry-run")
-    async with backend.memory(project or DEFAULT_PROJECT, worker=not dry_run) as memory:
+    async with _place(project, of_folder=session is not None, worker=not dry_run) as memory:
         if not (dry_run or yes):
             plan = await memory.erase(**target, dry_run=True)
             screen.notes().print(_plan_table(plan))
@@ -66,14 +70,23 @@ async def erase(
     return 0 if not plan.residue else 1
 
 
-def _target(*, subject: str | None, thread: str | None, event: str | None, project: str | None) -> dict[str, str]:
+@asynccontextmanager
+async def _place(project: str | None, *, of_folder: bool, worker: bool) -> AsyncIterator[Service]:
+    if of_folder:
+        async with backend.memory_here(project, worker=worker) as here:
+            yield here.memory
+    else:
+        async with backend.memory(project or DEFAULT_PROJECT, worker=worker) as memory:
+            yield memory
+
+
+def _target(*, project: str | None, **given: str | None) -> dict[str, str]:
     """What exactly one of these names. Raises InvalidInput for none or several."""
-    given = {"subject": subject, "thread": thread, "event": event}
     chosen = {word: value for word, value in given.items() if value is not None}
     if not chosen and project is not None:
         return {"project": project}
     if len(chosen) != 1:
-        raise InvalidInput("say exactly one of --subject, --thread or --event, or --project alone")
+        raise InvalidInput("say exactly one of --subject, --thread, --session or --event, or --project alone")
     return chosen
 
 

@@ -38,13 +38,14 @@ def notes() -> Console:
 
 
 def show(*parts: RenderableType) -> None:
-    """Draw to stdout. Without a terminal the blanks that fill up lines are left out."""
+    """Draw to stdout. Without a terminal the blanks that fill up lines are left out. A line that may not be broken
+    is longer than the screen rather than cut."""
     target = console()
     if target.is_terminal:
-        target.print(*parts, sep="\n")
+        target.print(*parts, sep="\n", crop=False)
         return
     with target.capture() as drawn:
-        target.print(*parts, sep="\n")
+        target.print(*parts, sep="\n", crop=False)
     print("\n".join(line.rstrip() for line in drawn.get().splitlines()))
 
 

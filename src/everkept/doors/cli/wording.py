@@ -13,6 +13,14 @@ def clean(text: str) -> str:
     return _CONTROL.sub(" ", text).strip()
 
 
+_NOT_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
+
+
+def lines(text: str) -> str:
+    """Text of several lines that cannot command a terminal; line breaks and tabs stay."""
+    return _NOT_LINES.sub(" ", text.replace("\r\n", "\n"))
+
+
 def clip(text: str, length: int) -> str:
     text = clean(text)
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"

@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from everkept import __version__
 from everkept.api.service import Application
@@ -17,11 +18,14 @@ from everkept.doors.http import (
     changes,
     episodes,
     facts,
+    handoffs,
     jobs,
     messages,
+    pages,
     problems,
     projects,
     recall,
+    sessions,
     status,
     subjects,
     threads,
@@ -29,10 +33,14 @@ from everkept.doors.http import (
 from everkept.doors.http.callers import Gatekeeper
 from everkept.doors.http.gate import Gate
 from everkept.doors.http.hosts import HostRules
+from everkept.doors.http.scope import caller_of
+from everkept.doors.mcp.http import McpOverHttp
 from everkept.errors import EverkeptError
 
 # Tried in turn: messages first, as what happens most; episodes last, because of `/v1/{kind}/{id}/why`.
-_ROUTERS = (messages, threads, recall, facts, subjects, projects, changes, jobs, status, episodes)
+_ROUTERS = (
+    messages, threads, recall, facts, sessions, pages, handoffs, subjects, projects, changes, jobs, status, episodes,
+)  # fmt: skip
 _DESCRIPTION = """Durable memory for AI agents: nothing lost, nothing twice, nothing hidden.
 
 Lists are paged: `next_cursor` of one page is the `cursor` of the next. A field or parameter that is not known is an
@@ -58,6 +66,10 @@ def create_app(application: Application, settings: Settings) -> FastAPI:
     app.state.application = application
     for module in _ROUTERS:
         app.router.routes.extend(module.router.routes)
+    mcp = McpOverHttp(
+        application, home=settings.home, body_max_bytes=settings.server.body_max_bytes, caller_of=caller_of
+    )
+    app.router.routes.append(Route("/mcp", mcp, methods=["POST"], include_in_schema=False))
     hosts = HostRules.of(settings.server.address[0], settings.server.allowed_hosts)
     keeper = Gatekeeper(application=application, admin_key=settings.secrets.admin_key, key_needed=hosts.key_needed)
     app.add_middleware(Gate, hosts=hosts, keeper=keeper, body_max_bytes=settings.server.body_max_bytes)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import signal
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 import uvicorn
 
@@ -36,8 +38,13 @@ class _Server(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-async def run(settings: Settings, application: Application) -> None:
+Beside = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
+
+
+async def run(settings: Settings, application: Application, beside: Beside | None = None) -> None:
     """Serve until SIGTERM or SIGINT (twice: at once), then close `application` with `work.drain_s`.
+
+    `beside` runs meanwhile, until the event that it is given is set.
 
     Runs in the main thread. Raises ConfigInvalid for an address that others reach while there is no key, and
     Unavailable where the address cannot be listened on; the application is closed then too.
@@ -51,9 +58,22 @@ async def run(settings: Settings, application: Application) -> None:
             shown = f"[{host}]" if ":" in host else host
             sys.stderr.write(f"Everkept listens on http://{shown}:{port}\n")
             sys.stderr.flush()
-            await _Server(_config(settings, application)).serve(sockets=[listener])
+            async with _running(beside):
+                await _Server(_config(settings, application)).serve(sockets=[listener])
     finally:
         await application.close(drain_s=settings.work.drain_s)
+
+
+@asynccontextmanager
+async def _running(beside: Beside | None) -> AsyncIterator[None]:
+    stop = asyncio.Event()
+    task = None if beside is None else asyncio.create_task(beside(stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        if task is not None:
+            await task
 
 
 def _config(settings: Settings, application: Application) -> uvicorn.Config:

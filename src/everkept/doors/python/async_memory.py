@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from everkept.api import views as v
 from everkept.api.service import Service
+from everkept.capture.identity import Checkout, look_at
 from everkept.doors.python.items import AsyncItems
 from everkept.doors.python.opening import Close, Opening, open_embedded, open_remote
 from everkept.doors.python.words import (
@@ -339,12 +342,15 @@ class AsyncMemory:
         *,
         event: str | None = None,
         thread: str | None = None,
+        session: str | None = None,
         subject: str | None = None,
         project: str | None = None,
         dry_run: bool = False,
     ) -> v.ErasePlan:
         """Destroy exactly one thing and everything that rests on it. Cannot be undone."""
-        return await self._service.erase(event=event, thread=thread, subject=subject, project=project, dry_run=dry_run)
+        return await self._service.erase(
+            event=event, thread=thread, session=session, subject=subject, project=project, dry_run=dry_run
+        )
 
     async def export(self, subject: str = ME) -> dict[str, Any]:
         """All that is kept about a subject: threads with messages, episodes, facts."""
@@ -357,6 +363,91 @@ class AsyncMemory:
     async def settle(self, *, timeout_s: float = 30.0) -> bool:
         """For scripts and tests: open what is due and wait until every receipt is final. False when time ran out."""
         return await self._service.settle(timeout_s=timeout_s)
+
+    # ---- coding agents
+
+    async def scope(self, folder: str | os.PathLike[str] | None = None) -> v.Scope:
+        """Which project the memory of a folder (default: the current one) is. Raises NotFound where nobody knows it."""
+        return await self._service.resolve_scope(await asyncio.to_thread(_look_at, folder))
+
+    def sessions(self, *, agent: str | None = None) -> AsyncItems[v.Session]:
+        """Sessions of coding agents, newest first."""
+        return AsyncItems(lambda cursor: self._service.list_sessions(agent=agent, limit=PAGE, cursor=cursor))
+
+    async def session(self, session_id: str) -> v.Session:
+        """One session. Raises NotFound."""
+        return await self._service.get_session(session_id)
+
+    def session_events(self, session_id: str, *, after_seq: int = 0) -> AsyncItems[v.Message]:
+        """What happened in a session, oldest first; `metadata` has the kind of each, and what came of a call."""
+
+        async def fetch(cursor: str | None) -> v.Page[v.Message]:
+            return await self._service.session_events(session_id, after_seq=int(cursor or after_seq), limit=PAGE)
+
+        return AsyncItems(fetch)
+
+    async def end_session(self, session_id: str) -> v.EndResult:
+        """Digest it now. It may go on afterwards."""
+        return await self._service.end_session(session_id)
+
+    def pages(self, *, kind: str | None = None, superseded: bool = False) -> AsyncItems[v.KnowledgePage]:
+        """Pages without their bodies, newest first; `superseded`: also those that another page took the place of."""
+        return AsyncItems(
+            lambda cursor: self._service.list_pages(kind=kind, superseded=superseded, limit=PAGE, cursor=cursor)
+        )
+
+    async def page(self, slug: str, *, version: int | None = None) -> v.KnowledgePage:
+        """One page, as it stands or stood. Raises NotFound."""
+        return await self._service.get_page(slug, version=version)
+
+    async def page_history(self, slug: str, *, limit: int = 50) -> list[v.PageVersion]:
+        """The versions of a page, newest first."""
+        return await self._service.page_history(slug, limit=limit)
+
+    async def write_page(
+        self,
+        title: str,
+        body: str,
+        *,
+        kind: str = "note",
+        slug: str | None = None,
+        base: int | None = None,
+        reason: str | None = None,
+        supersedes: str | None = None,
+        author: str = "hand",
+    ) -> v.KnowledgePage:
+        """A new page, or the next version of one. Raises Conflict where `base` is not its newest version."""
+        return await self._service.write_page(
+            title, body, kind=kind, slug=slug, base=base, reason=reason, supersedes=supersedes, author=author
+        )
+
+    async def delete_page(self, slug: str) -> v.KnowledgePage:
+        """Take a page out of search and lists: nothing brings it back by itself."""
+        return await self._service.delete_page(slug)
+
+    def handoffs(self, *, state: str | None = None) -> AsyncItems[v.Handoff]:
+        """Where sessions left off, newest first; `state`: open, acknowledged, replaced, expired."""
+        return AsyncItems(lambda cursor: self._service.list_handoffs(state=state, limit=PAGE, cursor=cursor))
+
+    async def handoff(self, handoff_id: str) -> v.Handoff:
+        """One handoff. Reading takes nothing up."""
+        return await self._service.get_handoff(handoff_id)
+
+    async def choose_handoff(self, *, worktree: str | None = None, branch: str | None = None) -> v.HandoffChoice:
+        """Which handoff a session in this place is offered, and why. Takes nothing up."""
+        return await self._service.choose_handoff(worktree=worktree, branch=branch)
+
+    async def acknowledge_handoff(self, handoff_id: str, *, by: str) -> v.Handoff:
+        """Say that it was taken up. Doing so twice changes nothing."""
+        return await self._service.acknowledge_handoff(handoff_id, by=by)
+
+    def timeline(
+        self, *, kinds: Sequence[str] | None = None, since: datetime | None = None, until: datetime | None = None
+    ) -> AsyncItems[v.TimelineItem]:
+        """What happened, newest first: `session`, `page`, `handoff`, `episode`, `fact`; `since` ≤ time < `until`."""
+        return AsyncItems(
+            lambda cursor: self._service.timeline(kinds=kinds, since=since, until=until, limit=PAGE, cursor=cursor)
+        )
 
     # ---- operate
 
@@ -429,3 +520,7 @@ class AsyncMemory:
     async def revoke_key(self, key_id: str) -> None:
         """Raises NotFound."""
         await self._service.revoke_key(key_id)
+
+
+def _look_at(folder: str | os.PathLike[str] | None) -> Checkout:
+    return look_at(Path(folder or ".").absolute())

@@ -5,25 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, TypeVar
-from urllib.parse import quote
+from typing import Any
 
 import httpx2
-from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from everkept.api import views as v
+from everkept.doors.python.asking import given, path_of, time_text
+from everkept.doors.python.remote_agents import RemoteAgentMemory
 from everkept.doors.python.wire import Wire
-from everkept.errors import InvalidInput, NotFound, Unavailable
+from everkept.errors import InvalidInput, NotFound
 
-T = TypeVar("T")
 LONG_S = 600.0
 """Longest wait for what touches everything of a subject."""
 SETTLE_ROUND_S = 20.0
 _TRACEABLE = {"evt": "events", "epi": "episodes", "fct": "facts"}
 
 
-class RemoteService:
+class RemoteService(RemoteAgentMemory):
     """One project of the server at `url`. Requests that change something are sent again only where they carry a key,
     or where doing them twice is doing them once."""
 
@@ -34,16 +33,16 @@ class RemoteService:
         headers = {"X-Everkept-Project": project}
         if api_key:
             headers["Authorization"] = f"Bearer {api_key}"
-        self._wire = Wire(url, headers, transport)
+        super().__init__(Wire(url, headers, transport))
 
     # ---- capture
 
     async def create_thread(self, thread: str | None, subject: str, settings: dict[str, Any] | None = None) -> v.Thread:
-        body = _given(id=thread, subject=subject, settings=settings)
+        body = given(id=thread, subject=subject, settings=settings)
         return self._read(v.Thread, await self._wire.ask("POST", "/v1/threads", body=body, safe=thread is not None))
 
     async def get_thread(self, thread: str) -> v.Thread:
-        return self._read(v.Thread, await self._wire.ask("GET", _path("threads", thread)))
+        return self._read(v.Thread, await self._wire.ask("GET", path_of("threads", thread)))
 
     async def list_threads(
         self, *, subject: str | None = None, limit: int = 50, cursor: str | None = None
@@ -52,32 +51,32 @@ class RemoteService:
         return self._read(v.Page[v.Thread], await self._wire.ask("GET", "/v1/threads", query=query))
 
     async def set_thread_settings(self, thread: str, settings: dict[str, Any]) -> v.Thread:
-        path, body = _path("threads", thread), {"settings": settings}
+        path, body = path_of("threads", thread), {"settings": settings}
         return self._read(v.Thread, await self._wire.ask("PATCH", path, body=body, safe=True))
 
     async def append(
         self, thread: str, messages: Sequence[v.MessageIn], *, subject: str | None = None, key: str | None = None
     ) -> v.AppendResult:
-        path, body = _path("threads", thread, "messages"), _given(messages=_sent(messages), subject=subject)
+        path, body = path_of("threads", thread, "messages"), given(messages=_sent(messages), subject=subject)
         keyed = bool(messages) and all(each.key for each in messages)
         raw = await self._wire.ask("POST", path, body=body, key=key, safe=keyed)
         return self._read(v.AppendResult, raw)
 
     async def list_messages(self, thread: str, *, after_seq: int = 0, limit: int = 100) -> v.Page[v.Message]:
         query = {"after_seq": after_seq, "limit": limit}
-        raw = await self._wire.ask("GET", _path("threads", thread, "messages"), query=query)
+        raw = await self._wire.ask("GET", path_of("threads", thread, "messages"), query=query)
         return self._read(v.Page[v.Message], raw)
 
     async def end_thread(self, thread: str) -> v.EndResult:
-        return self._read(v.EndResult, await self._wire.ask("POST", _path("threads", thread, "end"), safe=True))
+        return self._read(v.EndResult, await self._wire.ask("POST", path_of("threads", thread, "end"), safe=True))
 
     async def context(self, thread: str, question: str | None = None, *, tokens: int = 1200) -> v.ContextBlock:
-        body = _given(question=question, tokens=tokens)
-        raw = await self._wire.ask("POST", _path("threads", thread, "context"), body=body, safe=True)
+        body = given(question=question, tokens=tokens)
+        raw = await self._wire.ask("POST", path_of("threads", thread, "context"), body=body, safe=True)
         return self._read(v.ContextBlock, raw)
 
     async def receipt(self, event_id: str) -> v.Receipt:
-        return self._read(v.Receipt, await self._wire.ask("GET", _path("receipts", event_id)))
+        return self._read(v.Receipt, await self._wire.ask("GET", path_of("receipts", event_id)))
 
     # ---- memory
 
@@ -87,10 +86,10 @@ class RemoteService:
         kinds: Sequence[str] | None = None, metadata: dict[str, Any] | None = None, explain: bool = False,
         held_back: bool = False,
     ) -> v.RecallAnswer:  # fmt: skip
-        body = _given(
-            query=query, subject=subject, thread=thread, limit=limit, tokens=tokens, as_of=_time(as_of),
-            known_at=_time(known_at), kinds=None if kinds is None else list(kinds), metadata=metadata, explain=explain,
-            held_back=held_back,
+        body = given(
+            query=query, subject=subject, thread=thread, limit=limit, tokens=tokens, as_of=time_text(as_of),
+            known_at=time_text(known_at), kinds=None if kinds is None else list(kinds), metadata=metadata,
+            explain=explain, held_back=held_back,
         )  # fmt: skip
         return self._read(v.RecallAnswer, await self._wire.ask("POST", "/v1/recall", body=body, safe=True))
 
@@ -99,28 +98,30 @@ class RemoteService:
         entity: str | None = None, valid_from: datetime | None = None, valid_until: datetime | None = None,
         confidence: float = 1.0, pinned: bool = False, key: str | None = None,
     ) -> v.Remembered:  # fmt: skip
-        body = _given(
-            text=text, subject=subject, predicate=predicate, object=object, entity=entity, valid_from=_time(valid_from),
-            valid_until=_time(valid_until), confidence=confidence, pinned=pinned,
+        body = given(
+            text=text, subject=subject, predicate=predicate, object=object, entity=entity,
+            valid_from=time_text(valid_from), valid_until=time_text(valid_until), confidence=confidence, pinned=pinned,
         )  # fmt: skip
         return self._read(v.Remembered, await self._wire.ask("POST", "/v1/remember", body=body, key=key))
 
     async def get_fact(self, fact_id: str) -> v.Fact:
-        return self._read(v.Fact, await self._wire.ask("GET", _path("facts", fact_id)))
+        return self._read(v.Fact, await self._wire.ask("GET", path_of("facts", fact_id)))
 
     async def list_facts(
         self, *, subject: str | None = None, query: str | None = None, as_of: datetime | None = None,
         known_at: datetime | None = None, include_retired: bool = False, limit: int = 50, cursor: str | None = None,
     ) -> v.Page[v.Fact]:  # fmt: skip
         asked = {
-            "subject": subject, "query": query, "as_of": _time(as_of), "known_at": _time(known_at),
+            "subject": subject, "query": query, "as_of": time_text(as_of), "known_at": time_text(known_at),
             "include_retired": include_retired, "limit": limit, "cursor": cursor,
         }  # fmt: skip
         return self._read(v.Page[v.Fact], await self._wire.ask("GET", "/v1/facts", query=asked))
 
     async def forget(self, fact_id: str, *, reason: str = "by hand", undo: bool = False) -> v.Fact:
         body = {"reason": reason, "undo": undo}
-        return self._read(v.Fact, await self._wire.ask("POST", _path("facts", fact_id, "forget"), body=body, safe=True))
+        return self._read(
+            v.Fact, await self._wire.ask("POST", path_of("facts", fact_id, "forget"), body=body, safe=True)
+        )
 
     async def list_entities(
         self, *, subject: str | None = None, limit: int = 50, cursor: str | None = None
@@ -136,37 +137,37 @@ class RemoteService:
         return self._read(v.Page[v.Episode], await self._wire.ask("GET", "/v1/episodes", query=asked))
 
     async def get_episode(self, episode_id: str) -> v.Episode:
-        return self._read(v.Episode, await self._wire.ask("GET", _path("episodes", episode_id)))
+        return self._read(v.Episode, await self._wire.ask("GET", path_of("episodes", episode_id)))
 
     async def retry_episode(self, episode_id: str, stage: str) -> v.Episode:
-        raw = await self._wire.ask("POST", _path("episodes", episode_id, "retry"), query={"stage": stage})
+        raw = await self._wire.ask("POST", path_of("episodes", episode_id, "retry"), query={"stage": stage})
         return self._read(v.Episode, raw)
 
     async def reprocess(
         self, *, thread: str | None = None, subject: str | None = None, since: datetime | None = None,
         until: datetime | None = None, fresh: bool = False, include_skipped: bool = False, dry_run: bool = False,
     ) -> v.ReprocessPlan:  # fmt: skip
-        body = _given(
-            thread=thread, subject=subject, since=_time(since), until=_time(until), fresh=fresh,
+        body = given(
+            thread=thread, subject=subject, since=time_text(since), until=time_text(until), fresh=fresh,
             include_skipped=include_skipped, dry_run=dry_run,
         )  # fmt: skip
         raw = await self._wire.ask("POST", "/v1/reprocess", body=body, safe=dry_run, timeout_s=LONG_S)
         return self._read(v.ReprocessPlan, raw)
 
     async def erase(
-        self, *, event: str | None = None, thread: str | None = None, subject: str | None = None,
-        project: str | None = None, dry_run: bool = False,
+        self, *, event: str | None = None, thread: str | None = None, session: str | None = None,
+        subject: str | None = None, project: str | None = None, dry_run: bool = False,
     ) -> v.ErasePlan:  # fmt: skip
-        named = {"events": event, "threads": thread, "subjects": subject, "projects": project}
-        given = [(kind, id) for kind, id in named.items() if id is not None]
-        if len(given) != 1:
-            raise InvalidInput("name exactly one of event, thread, subject, project", field="event")
-        path, query = _path(*given[0]), {"dry_run": dry_run}
+        named = {"events": event, "threads": thread, "sessions": session, "subjects": subject, "projects": project}
+        chosen = [(kind, id) for kind, id in named.items() if id is not None]
+        if len(chosen) != 1:
+            raise InvalidInput("name exactly one of event, thread, session, subject, project", field="event")
+        path, query = path_of(*chosen[0]), {"dry_run": dry_run}
         raw = await self._wire.ask("DELETE", path, query=query, safe=dry_run, timeout_s=LONG_S)
         return self._read(v.ErasePlan, raw)
 
     async def export(self, subject: str) -> dict[str, Any]:
-        raw = await self._wire.ask("GET", _path("subjects", subject, "export"), timeout_s=LONG_S)
+        raw = await self._wire.ask("GET", path_of("subjects", subject, "export"), timeout_s=LONG_S)
         return self._read(dict[str, Any], raw)
 
     async def why(self, any_id: str) -> v.Why:
@@ -174,7 +175,7 @@ class RemoteService:
         if kind is None:
             known = ", ".join(_TRACEABLE)
             raise NotFound(f"{any_id!r} cannot be traced; an id begins with one of: {known}", id=any_id)
-        return self._read(v.Why, await self._wire.ask("GET", _path(kind, any_id, "why")))
+        return self._read(v.Why, await self._wire.ask("GET", path_of(kind, any_id, "why")))
 
     async def settle(self, *, timeout_s: float = 30.0) -> bool:
         end = time.monotonic() + timeout_s
@@ -192,7 +193,7 @@ class RemoteService:
         return self._read(v.Status, await self._wire.ask("GET", "/v1/status"))
 
     async def diagnose(self, *, subject: str | None = None, full: bool = False) -> v.Diagnosis:
-        query = _given(subject=subject, full=full or None)
+        query = given(subject=subject, full=full or None)
         return self._read(v.Diagnosis, await self._wire.ask("GET", "/v1/doctor", query=query, timeout_s=LONG_S))
 
     async def list_jobs(
@@ -202,21 +203,21 @@ class RemoteService:
         return self._read(v.Page[v.Job], await self._wire.ask("GET", "/v1/jobs", query=query))
 
     async def get_job(self, job_id: str) -> v.Job:
-        return self._read(v.Job, await self._wire.ask("GET", _path("jobs", job_id)))
+        return self._read(v.Job, await self._wire.ask("GET", path_of("jobs", job_id)))
 
     async def retry_job(self, job_id: str) -> v.Job:
-        return self._read(v.Job, await self._wire.ask("POST", _path("jobs", job_id, "retry")))
+        return self._read(v.Job, await self._wire.ask("POST", path_of("jobs", job_id, "retry")))
 
     async def retry_jobs(self, *, kind: str | None = None, cause: str | None = None) -> int:
-        body = _given(kind=kind, cause=cause)
+        body = given(kind=kind, cause=cause)
         return self._read(dict[str, int], await self._wire.ask("POST", "/v1/jobs/retry-all", body=body))["retried"]
 
     async def discard_job(self, job_id: str, *, reason: str = "by hand") -> v.Job:
-        raw = await self._wire.ask("POST", _path("jobs", job_id, "discard"), body={"reason": reason}, safe=True)
+        raw = await self._wire.ask("POST", path_of("jobs", job_id, "discard"), body={"reason": reason}, safe=True)
         return self._read(v.Job, raw)
 
     async def release_job(self, job_id: str) -> v.Job:
-        return self._read(v.Job, await self._wire.ask("POST", _path("jobs", job_id, "release")))
+        return self._read(v.Job, await self._wire.ask("POST", path_of("jobs", job_id, "release")))
 
     async def changes(self, *, consumer: str | None = None, after: int | None = None, limit: int = 100) -> v.ChangePage:
         query = {"consumer": consumer, "after": after, "limit": limit}
@@ -231,24 +232,24 @@ class RemoteService:
         return self._read(v.Page[v.Project], await self._wire.ask("GET", "/v1/projects")).items
 
     async def create_project(self, name: str, settings: dict[str, Any] | None = None) -> v.Project:
-        body = _given(name=name, settings=settings)
+        body = given(name=name, settings=settings)
         return self._read(v.Project, await self._wire.ask("POST", "/v1/projects", body=body))
 
     async def update_project(
         self, name: str, *, new_name: str | None = None, settings: dict[str, Any] | None = None
     ) -> v.Project:
-        body = _given(name=new_name, settings=settings)
-        return self._read(v.Project, await self._wire.ask("PATCH", _path("projects", name), body=body))
+        body = given(name=new_name, settings=settings)
+        return self._read(v.Project, await self._wire.ask("PATCH", path_of("projects", name), body=body))
 
     async def create_key(self, name: str, *, project: str | None = None) -> v.KeyCreated:
-        body = _given(name=name, project=project)
+        body = given(name=name, project=project)
         return self._read(v.KeyCreated, await self._wire.ask("POST", "/v1/keys", body=body))
 
     async def list_keys(self) -> list[dict[str, Any]]:
         return self._read(v.Page[dict[str, Any]], await self._wire.ask("GET", "/v1/keys")).items
 
     async def revoke_key(self, key_id: str) -> None:
-        await self._wire.ask("DELETE", _path("keys", key_id))
+        await self._wire.ask("DELETE", path_of("keys", key_id))
 
     async def usage(self, *, days: int = 30) -> list[v.UsageRow]:
         return self._read(v.Page[v.UsageRow], await self._wire.ask("GET", "/v1/usage", query={"days": days})).items
@@ -256,37 +257,9 @@ class RemoteService:
     async def close(self) -> None:
         await self._wire.close()
 
-    def _read(self, kind: type[T], raw: bytes) -> T:
-        try:
-            return TypeAdapter(kind).validate_json(raw)
-        except ValidationError as error:
-            raise Unavailable(
-                f"could not look: {self._wire.url} did not answer as this version of Everkept does", url=self._wire.url
-            ) from error
-
-
-def _path(kind: str, id: str, *rest: str) -> str:
-    """`/v1/threads/a%2Fb/messages`. Raises InvalidInput for an id that cannot stand in a path."""
-    if not id or id in (".", ".."):
-        raise InvalidInput(f"{id!r} cannot be an id", field=kind)
-    try:
-        segment = quote(id, safe="")
-    except UnicodeEncodeError as error:
-        raise InvalidInput("the id is not valid Unicode", field=kind) from error
-    return "/".join(("/v1", kind, segment, *rest))
-
 
 def _sent(messages: Sequence[v.MessageIn]) -> list[dict[str, Any]]:
     try:
         return [each.model_dump(mode="json", exclude_unset=True) for each in messages]
     except PydanticSerializationError as error:
         raise InvalidInput(f"a message holds what is no JSON: {error}", field="messages") from error
-
-
-def _given(**fields: Any) -> dict[str, Any]:
-    """A body without what is not set."""
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _time(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()

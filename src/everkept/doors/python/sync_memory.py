@@ -299,13 +299,16 @@ class Memory(MemoryFacade):
         *,
         event: str | None = None,
         thread: str | None = None,
+        session: str | None = None,
         subject: str | None = None,
         project: str | None = None,
         dry_run: bool = False,
     ) -> v.ErasePlan:
         """Destroy exactly one thing and everything that rests on it. Cannot be undone."""
         return self._loop.wait(
-            self._inner.erase(event=event, thread=thread, subject=subject, project=project, dry_run=dry_run)
+            self._inner.erase(
+                event=event, thread=thread, session=session, subject=subject, project=project, dry_run=dry_run
+            )
         )
 
     def export(self, subject: str = ME) -> dict[str, Any]:
@@ -319,6 +322,83 @@ class Memory(MemoryFacade):
     def settle(self, *, timeout_s: float = 30.0) -> bool:
         """For scripts and tests: open what is due and wait until every receipt is final. False when time ran out."""
         return self._loop.wait(self._inner.settle(timeout_s=timeout_s))
+
+    def scope(self, folder: str | os.PathLike[str] | None = None) -> v.Scope:
+        """Which project the memory of a folder (default: the current one) is. Raises NotFound where nobody knows it."""
+        return self._loop.wait(self._inner.scope(folder))
+
+    def sessions(self, *, agent: str | None = None) -> Items[v.Session]:
+        """Sessions of coding agents, newest first."""
+        return Items(self._loop, self._inner.sessions(agent=agent))
+
+    def session(self, session_id: str) -> v.Session:
+        """One session. Raises NotFound."""
+        return self._loop.wait(self._inner.session(session_id))
+
+    def session_events(self, session_id: str, *, after_seq: int = 0) -> Items[v.Message]:
+        """What happened in a session, oldest first; `metadata` has the kind of each, and what came of a call."""
+        return Items(self._loop, self._inner.session_events(session_id, after_seq=after_seq))
+
+    def end_session(self, session_id: str) -> v.EndResult:
+        """Digest it now. It may go on afterwards."""
+        return self._loop.wait(self._inner.end_session(session_id))
+
+    def pages(self, *, kind: str | None = None, superseded: bool = False) -> Items[v.KnowledgePage]:
+        """Pages without their bodies, newest first; `superseded`: also those that another page took the place of."""
+        return Items(self._loop, self._inner.pages(kind=kind, superseded=superseded))
+
+    def page(self, slug: str, *, version: int | None = None) -> v.KnowledgePage:
+        """One page, as it stands or stood. Raises NotFound."""
+        return self._loop.wait(self._inner.page(slug, version=version))
+
+    def page_history(self, slug: str, *, limit: int = 50) -> list[v.PageVersion]:
+        """The versions of a page, newest first."""
+        return self._loop.wait(self._inner.page_history(slug, limit=limit))
+
+    def write_page(
+        self,
+        title: str,
+        body: str,
+        *,
+        kind: str = "note",
+        slug: str | None = None,
+        base: int | None = None,
+        reason: str | None = None,
+        supersedes: str | None = None,
+        author: str = "hand",
+    ) -> v.KnowledgePage:
+        """A new page, or the next version of one. Raises Conflict where `base` is not its newest version."""
+        return self._loop.wait(
+            self._inner.write_page(
+                title, body, kind=kind, slug=slug, base=base, reason=reason, supersedes=supersedes, author=author
+            )
+        )
+
+    def delete_page(self, slug: str) -> v.KnowledgePage:
+        """Take a page out of search and lists: nothing brings it back by itself."""
+        return self._loop.wait(self._inner.delete_page(slug))
+
+    def handoffs(self, *, state: str | None = None) -> Items[v.Handoff]:
+        """Where sessions left off, newest first; `state`: open, acknowledged, replaced, expired."""
+        return Items(self._loop, self._inner.handoffs(state=state))
+
+    def handoff(self, handoff_id: str) -> v.Handoff:
+        """One handoff. Reading takes nothing up."""
+        return self._loop.wait(self._inner.handoff(handoff_id))
+
+    def choose_handoff(self, *, worktree: str | None = None, branch: str | None = None) -> v.HandoffChoice:
+        """Which handoff a session in this place is offered, and why. Takes nothing up."""
+        return self._loop.wait(self._inner.choose_handoff(worktree=worktree, branch=branch))
+
+    def acknowledge_handoff(self, handoff_id: str, *, by: str) -> v.Handoff:
+        """Say that it was taken up. Doing so twice changes nothing."""
+        return self._loop.wait(self._inner.acknowledge_handoff(handoff_id, by=by))
+
+    def timeline(
+        self, *, kinds: Sequence[str] | None = None, since: datetime | None = None, until: datetime | None = None
+    ) -> Items[v.TimelineItem]:
+        """What happened, newest first: `session`, `page`, `handoff`, `episode`, `fact`; `since` ≤ time < `until`."""
+        return Items(self._loop, self._inner.timeline(kinds=kinds, since=since, until=until))
 
     def status(self) -> v.Status:
         """How it is: backlog, stages, what is stuck or given up, workers, providers."""

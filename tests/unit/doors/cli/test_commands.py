@@ -32,11 +32,21 @@ Durable memory for AI agents: nothing lost, nothing twice, nothing hidden.
 │ facts     List facts with their quotes and how long they hold.               │
 │ episodes  List episodes: summaries of stretches of conversation.             │
 │ threads   List conversations; show, end or set one.                          │
+│ timeline  List what happened in this folder's project, newest first.         │
 │ forget    Retire one fact; can be undone.                                    │
 │ erase     Destroy something and all that rests on it, for good.              │
 │ export    Write all that is kept about a subject.                            │
-│ import    Take in a chat export (JSONL or LoCoMo-shaped JSON).               │
+│ import    Take in what exists: a chat export, or sessions of coding agents.  │
 │ why       Show where a memory comes from.                                    │
+╰──────────────────────────────────────────────────────────────────────────────╯
+╭─ Agents ─────────────────────────────────────────────────────────────────────╮
+│ install    Wire coding agents to this memory: hooks, MCP server,             │
+│            instructions.                                                     │
+│ uninstall  Leave the files of coding agents as they were.                    │
+│ mcp        Serve the memory's tools to one agent over stdio (MCP).           │
+│ sessions   List sessions of coding agents; show or end one.                  │
+│ pages      List pages of knowledge; show, write or delete one.               │
+│ handoffs   List where sessions left off; show or take one.                   │
 ╰──────────────────────────────────────────────────────────────────────────────╯
 ╭─ Operate ────────────────────────────────────────────────────────────────────╮
 │ serve      Serve HTTP, with a worker inside.                                 │
@@ -70,7 +80,7 @@ def test_every_command_explains_itself(name, capsys):
     assert run([name, "--help"]) == 0
     out = capsys.readouterr().out
     assert f"everkept {name}" in out
-    assert "--json" in out or name == "serve" or f"{name} COMMAND" in out  # a group says it of each
+    assert "--json" in out or name in ("serve", "mcp") or f"{name} COMMAND" in out  # a group says it of each
 
 
 @pytest.mark.parametrize(

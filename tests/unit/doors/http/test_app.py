@@ -30,6 +30,22 @@ ROUTES: list[tuple[str, str, str, Any, int]] = [
     ("get_receipt", "GET", "/v1/receipts/evt_1_1", None, 200),
     ("erase_event", "DELETE", "/v1/events/evt_1_1?dry_run=true", None, 200),
     ("why", "GET", "/v1/facts/fct_1/why", None, 200),
+    ("resolve_scope", "POST", "/v1/scope", {"cwd": "/code/app", "remote": "git@github.com:Acme/App.git"}, 200),
+    ("list_sessions", "GET", "/v1/sessions?agent=claude-code", None, 200),
+    ("get_session", "GET", "/v1/sessions/ses_1", None, 200),
+    ("list_session_events", "GET", "/v1/sessions/ses_1/events?after_seq=1", None, 200),
+    ("end_session", "POST", "/v1/sessions/ses_1/end", None, 200),
+    ("erase_session", "DELETE", "/v1/sessions/ses_1?dry_run=true", None, 200),
+    ("timeline", "GET", "/v1/timeline?kinds=session&kinds=page&since=2026-01-01T00:00:00Z", None, 200),
+    ("list_pages", "GET", "/v1/pages?kind=decision&superseded=true", None, 200),
+    ("write_page", "POST", "/v1/pages", {"title": "Tokens", "body": "In the keychain.", "base": 1}, 201),
+    ("get_page", "GET", "/v1/pages/tokens?version=1", None, 200),
+    ("page_history", "GET", "/v1/pages/tokens/history?limit=5", None, 200),
+    ("delete_page", "DELETE", "/v1/pages/tokens", None, 200),
+    ("list_handoffs", "GET", "/v1/handoffs?state=open", None, 200),
+    ("choose_handoff", "GET", "/v1/handoffs/choice?worktree=/code/app&branch=main", None, 200),
+    ("get_handoff", "GET", "/v1/handoffs/hnd_1", None, 200),
+    ("acknowledge_handoff", "POST", "/v1/handoffs/hnd_1/acknowledge", {"by": "codex/1"}, 200),
     ("export_subject", "GET", "/v1/subjects/ana/export", None, 200),
     ("reprocess_subject", "POST", "/v1/subjects/ana/reprocess", {"dry_run": True}, 200),
     ("reprocess", "POST", "/v1/reprocess", None, 200),
@@ -219,3 +235,51 @@ def test_project_by_header_query_or_not_at_all(door: DoorClient) -> None:
     assert (unknown.status_code, "second" in error_of(unknown)["message"]) == (404, True)
     both = door("GET", "/v1/status?project=default", headers={"X-Everkept-Project": "second"})
     assert (both.status_code, error_of(both)["code"]) == (422, "unknown_scope")
+
+
+def test_an_unknown_folder_is_not_an_empty_answer(door: DoorClient) -> None:
+    response = door("POST", "/v1/scope", json={"cwd": "/elsewhere"})
+    assert (response.status_code, error_of(response)["details"]) == (404, {"looked_for": {"path": "/elsewhere"}})
+
+
+def test_a_remote_may_be_written_as_git_writes_it_or_as_we_do(door: DoorClient) -> None:
+    for remote in (
+        "https://user:secret@github.com/acme/app",
+        "ssh://git@github.com/Acme/App.git",
+        "github.com/acme/app",
+    ):
+        found = door("POST", "/v1/scope", json={"cwd": "/code/app", "remote": remote}).json()
+        assert found == {"project": "default", "found_by": "remote", "value": "github.com/acme/app"}
+
+
+def test_a_projects_key_is_not_told_of_another_projects_folder() -> None:
+    door = DoorClient(tokens={"theirs": "second"})
+    answer = door(
+        "POST", "/v1/scope", json={"cwd": "/x", "remote": "github.com/acme/app"},
+        headers={"Authorization": "Bearer theirs"},
+    )  # fmt: skip
+    assert answer.status_code == 403
+    assert "default" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field"),
+    [
+        ("GET", "/v1/pages?kind=poem", None, "kind"),
+        ("GET", "/v1/handoffs?state=lost", None, "state"),
+        ("GET", "/v1/timeline?kinds=dream", None, "kinds[0]"),
+        ("GET", "/v1/sessions?limit=0", None, "limit"),
+        ("POST", "/v1/pages", {"title": "x" * 201, "body": "y"}, "title"),
+        ("POST", "/v1/handoffs/hnd_1/acknowledge", {"by": ""}, "by"),
+    ],
+)
+def test_what_agents_left_is_asked_for_in_known_words(
+    door: DoorClient, method: str, path: str, body: Any, field: str
+) -> None:
+    response = door(method, path, json=body)
+    assert (response.status_code, error_of(response)["details"]["field"]) == (422, field)
+
+
+def test_a_page_written_on_an_old_version_is_a_conflict(door: DoorClient) -> None:
+    response = door("POST", "/v1/pages", json={"title": "Tokens", "body": "new", "slug": "tokens", "base": 7})
+    assert (response.status_code, error_of(response)["code"]) == (409, "conflict")

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from tests.stubs.door_client import DoorClient
@@ -178,6 +179,33 @@ def test_everything_else_answers(memory: Memory) -> None:
     assert [each["id"] for each in memory.api_keys()] == [key.id]
     memory.revoke_key(key.id)
     assert memory.api_keys() == []
+
+
+def test_what_coding_agents_left_answers(memory: Memory) -> None:
+    session = next(iter(memory.sessions(agent="claude-code")))
+    assert memory.session(session.id) == session
+    assert [each.seq for each in memory.session_events(session.id)] == [1, 2]
+    assert memory.end_session(session.id).episode_queued
+    assert memory.erase(session=session.id, dry_run=True).scope == session.id
+    page = memory.write_page("Tokens", "In the keychain.", kind="decision", base=1, reason="asked for")
+    assert memory.page(page.slug) == page == memory.page("tokens", version=2)
+    assert [each.version for each in memory.page_history("tokens")] == [2, 1]
+    assert [(each.slug, each.body) for each in memory.pages(kind="decision")] == [("tokens", None)]
+    assert memory.delete_page("tokens").slug == "tokens"
+    assert list(memory.pages()) == []
+    handoff = next(iter(memory.handoffs(state="open")))
+    assert memory.choose_handoff(worktree="/code/app").chosen == memory.handoff(handoff.id) == handoff
+    assert memory.acknowledge_handoff(handoff.id, by="codex/1").state == "acknowledged"
+    assert memory.choose_handoff().chosen is None
+    assert [each.id for each in memory.timeline(kinds=["session"], since=datetime(2026, 1, 1, tzinfo=UTC))] == ["ses_1"]
+
+
+def test_a_folder_names_the_project_of_its_memory(memory: Memory, tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        memory.scope(tmp_path)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text('[remote "origin"]\n\turl = git@github.com:acme/app.git\n', "utf-8")
+    assert memory.scope(tmp_path).value == "github.com/acme/app"
 
 
 def test_the_asynchronous_door_is_awaited(door: DoorClient) -> None:

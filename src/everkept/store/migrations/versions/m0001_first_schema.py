@@ -44,6 +44,17 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("pool", name=op.f("pk_providers")),
     )
     op.create_table(
+        "transcripts",
+        sa.Column("path", sa.Text(), nullable=False),
+        sa.Column("agent", sa.Text(), nullable=False),
+        sa.Column("size", sa.BigInteger(), nullable=False),
+        sa.Column("mtime_ns", sa.BigInteger(), nullable=False),
+        sa.Column("inode", sa.BigInteger(), nullable=False),
+        sa.Column("read_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("path", name=op.f("pk_transcripts")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
         "workers",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("slots", sa.Integer(), nullable=False),
@@ -68,6 +79,7 @@ def upgrade() -> None:
         sa.Column("settings", sa.Text(), server_default="{}", nullable=False),
         sa.Column("secret", sa.LargeBinary(), nullable=False),
         sa.Column("change_seq", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("finished_seq", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("vectors_revision", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("erased_at", sa.BigInteger(), nullable=True),
@@ -199,6 +211,42 @@ def upgrade() -> None:
         postgresql_where=sa.text("ready_model > 0"),
     )
     op.create_table(
+        "natural_keys",
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("key_hash", sa.Text(), nullable=False),
+        sa.Column("stream_id", ID, nullable=False),
+        sa.Column("seq", sa.BigInteger(), nullable=False),
+        sa.Column("payload_hash", sa.Text(), nullable=False),
+        sa.Column("rank", sa.Integer(), nullable=False),
+        sa.Column("heard", sa.Integer(), nullable=False),
+        sa.Column("prompt_at", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_natural_keys_project_id")),
+        sa.PrimaryKeyConstraint("project_id", "key_hash", name=op.f("pk_natural_keys")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_natural_keys_stream", "natural_keys", ["stream_id", "prompt_at"], unique=False)
+    op.create_table(
+        "offers",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("agent", sa.Text(), nullable=False),
+        sa.Column("native_id", sa.Text(), nullable=False),
+        sa.Column("epoch", sa.Integer(), nullable=False),
+        sa.Column("handoff_id", ID, nullable=True),
+        sa.Column("items", sa.Text(), nullable=False),
+        sa.Column("body", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("offered_at", sa.BigInteger(), nullable=False),
+        sa.Column("shown_at", sa.BigInteger(), nullable=True),
+        sa.Column("shown_seq", sa.BigInteger(), nullable=True),
+        sa.Column("acknowledged_at", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_offers_project_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_offers")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_offers_handoff", "offers", ["handoff_id"], unique=False)
+    op.create_index("ix_offers_receiver", "offers", ["project_id", "agent", "native_id", "epoch"], unique=False)
+    op.create_table(
         "passages",
         sa.Column("id", ID, autoincrement=True, nullable=False),
         sa.Column("project_id", ID, nullable=False),
@@ -225,7 +273,14 @@ def upgrade() -> None:
         sqlite_where=sa.text("ref_id is not null"),
         postgresql_where=sa.text("ref_id is not null"),
     )
-    op.create_index("ix_passages_subject", "passages", ["subject_id", "id"], unique=False)
+    op.create_index(
+        "ix_passages_subject",
+        "passages",
+        ["subject_id", "id"],
+        unique=False,
+        sqlite_where=sa.text("kind <> 'turn'"),
+        postgresql_where=sa.text("kind <> 'turn'"),
+    )
     op.create_index(
         "ix_passages_turn",
         "passages",
@@ -242,6 +297,17 @@ def upgrade() -> None:
         sqlite_where=sa.text("embedded is null"),
         postgresql_where=sa.text("embedded is null"),
     )
+    op.create_table(
+        "project_aliases",
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("value", sa.Text(), nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_project_aliases_project_id")),
+        sa.PrimaryKeyConstraint("kind", "value", name=op.f("pk_project_aliases")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_project_aliases_project", "project_aliases", ["project_id"], unique=False)
     op.create_table(
         "replies",
         sa.Column("id", ID, autoincrement=True, nullable=False),
@@ -344,6 +410,44 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=sa.text("ready_model > 0"),
         postgresql_where=sa.text("ready_model > 0"),
+    )
+    op.create_table(
+        "pages",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("subject_id", ID, nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("slug", sa.Text(), nullable=False),
+        sa.Column("title", sa.Text(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("stream_id", ID, nullable=True),
+        sa.Column("source", sa.Text(), nullable=True),
+        sa.Column("superseded_by", ID, nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.Column("deleted_at", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_pages_project_id")),
+        sa.ForeignKeyConstraint(["subject_id"], ["subjects.id"], name=op.f("fk_pages_subject_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_pages")),
+        sa.UniqueConstraint("project_id", "slug", name=op.f("uq_pages_project_id_slug")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_pages_project", "pages", ["project_id", "updated_at"], unique=False)
+    op.create_index(
+        "ix_pages_stream",
+        "pages",
+        ["stream_id"],
+        unique=False,
+        sqlite_where=sa.text("stream_id is not null"),
+        postgresql_where=sa.text("stream_id is not null"),
+    )
+    op.create_index(
+        "uq_pages_source",
+        "pages",
+        ["project_id", "source"],
+        unique=True,
+        sqlite_where=sa.text("source is not null"),
+        postgresql_where=sa.text("source is not null"),
     )
     op.create_table(
         "vectors",
@@ -556,6 +660,43 @@ def upgrade() -> None:
         postgresql_where=sa.text("state = 'leased' and serial_key is not null"),
     )
     op.create_table(
+        "page_links",
+        sa.Column("page_id", ID, nullable=False),
+        sa.Column("target", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["page_id"], ["pages.id"], name=op.f("fk_page_links_page_id")),
+        sa.PrimaryKeyConstraint("page_id", "target", name=op.f("pk_page_links")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "page_sections",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("page_id", ID, nullable=False),
+        sa.Column("ordinal", sa.Integer(), nullable=False),
+        sa.Column("anchor", sa.Text(), nullable=False),
+        sa.Column("heading", sa.Text(), nullable=False),
+        sa.Column("body", sa.Text(), nullable=False),
+        sa.Column("text_hash", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["page_id"], ["pages.id"], name=op.f("fk_page_sections_page_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_page_sections")),
+        sa.UniqueConstraint("page_id", "anchor", name=op.f("uq_page_sections_page_id_anchor")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "page_versions",
+        sa.Column("page_id", ID, nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("base", sa.Integer(), nullable=True),
+        sa.Column("title", sa.Text(), nullable=False),
+        sa.Column("body", sa.Text(), nullable=False),
+        sa.Column("author", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("content_hash", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["page_id"], ["pages.id"], name=op.f("fk_page_versions_page_id")),
+        sa.PrimaryKeyConstraint("page_id", "version", name=op.f("pk_page_versions")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
         "streams",
         sa.Column("id", ID, autoincrement=True, nullable=False),
         sa.Column("project_id", ID, nullable=False),
@@ -649,6 +790,71 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index("ix_fact_events_event", "fact_events", ["stream_id", "seq"], unique=False)
+    op.create_table(
+        "handoffs",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("stream_id", ID, nullable=False),
+        sa.Column("worktree", sa.Text(), nullable=True),
+        sa.Column("branch", sa.Text(), nullable=True),
+        sa.Column("title", sa.Text(), nullable=False),
+        sa.Column("body", sa.Text(), nullable=False),
+        sa.Column("open_ends", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("replaced_by", ID, nullable=True),
+        sa.Column("acknowledged_by", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("expires_at", sa.BigInteger(), nullable=False),
+        sa.Column("settled_at", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_handoffs_project_id")),
+        sa.ForeignKeyConstraint(["stream_id"], ["streams.id"], name=op.f("fk_handoffs_stream_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_handoffs")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ix_handoffs_open",
+        "handoffs",
+        ["project_id", "worktree"],
+        unique=False,
+        sqlite_where=sa.text("state = 'open'"),
+        postgresql_where=sa.text("state = 'open'"),
+    )
+    op.create_index("ix_handoffs_stream", "handoffs", ["stream_id"], unique=False)
+    op.create_table(
+        "sessions",
+        sa.Column("stream_id", ID, autoincrement=False, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("agent", sa.Text(), nullable=False),
+        sa.Column("native_id", sa.Text(), nullable=False),
+        sa.Column("parent", sa.Text(), nullable=True),
+        sa.Column("origin", sa.Text(), nullable=False),
+        sa.Column("title", sa.Text(), nullable=True),
+        sa.Column("cwd", sa.Text(), nullable=True),
+        sa.Column("worktree", sa.Text(), nullable=True),
+        sa.Column("branch", sa.Text(), nullable=True),
+        sa.Column("model", sa.Text(), nullable=True),
+        sa.Column("genuine", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("started_at", sa.BigInteger(), nullable=True),
+        sa.Column("last_event_at", sa.BigInteger(), nullable=True),
+        sa.Column("digested_seq", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("digest_hash", sa.Text(), nullable=True),
+        sa.Column("trivial_because", sa.Text(), nullable=True),
+        sa.Column("finished_seq", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_sessions_project_id")),
+        sa.ForeignKeyConstraint(["stream_id"], ["streams.id"], name=op.f("fk_sessions_stream_id")),
+        sa.PrimaryKeyConstraint("stream_id", name=op.f("pk_sessions")),
+    )
+    op.create_index("ix_sessions_native", "sessions", ["agent", "native_id"], unique=False)
+    op.create_index("ix_sessions_project", "sessions", ["project_id", "stream_id"], unique=False)
+    op.create_index("ix_sessions_worktree", "sessions", ["project_id", "worktree"], unique=False)
+    op.create_index(
+        "uq_sessions_finished",
+        "sessions",
+        ["project_id", "finished_seq"],
+        unique=True,
+        sqlite_where=sa.text("finished_seq is not null"),
+        postgresql_where=sa.text("finished_seq is not null"),
+    )
     op.create_table(
         "verdicts",
         sa.Column("subject_id", ID, nullable=False),
@@ -761,7 +967,7 @@ def upgrade() -> None:
 def _create_full_text() -> None:
     op.execute(
         "create virtual table passage_text using fts5(scope, speaker, own, said, before, tokenize ="
-        " \"ascii tokenchars '_-./:@&+#'\")"
+        " \"ascii tokenchars '_-./:@&+#'\", detail = column, columnsize = 0)"
     )
     op.execute("insert into passage_text(passage_text, rank) values('secure-delete', 1)")
     op.execute("create virtual table passage_terms using fts5vocab(passage_text, 'row')")

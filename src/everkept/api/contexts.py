@@ -1,0 +1,251 @@
+"""What a coding agent is given at its start and with a prompt, in its own project's scope; nothing is consumed by it.
+
+The offer is noted before it is given. It is acknowledged by what the session does afterwards (store/offers.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from everkept.api import views as v
+from everkept.api.base import Parts
+from everkept.api.local import LocalService
+from everkept.capture.identity import Checkout
+from everkept.derive.digest_session import title_of
+from everkept.domain.context import (
+    PROMPT_CHARS_MAX,
+    PROMPT_TOKENS_MAX,
+    Block,
+    Part,
+    compose,
+)
+from everkept.domain.digest import digest_session, to_handoff, trivial
+from everkept.domain.ids import row_id
+from everkept.errors import InvalidInput
+from everkept.store.aliases import Found, find_by_signs
+from everkept.store.connection import Connection
+from everkept.store.digests import events_of_session
+from everkept.store.handoffs import HandoffRow, choose_handoff
+from everkept.store.offers import OfferRow, Receiver, current_epoch, make_offer, note_shown, offers_to
+from everkept.store.pages import PageRow, list_pages
+from everkept.store.projects import DEFAULT_PROJECT, find_project
+from everkept.store.sessions import SessionRow, find_native_session, undigested_sessions
+
+PAGES_LISTED = 60
+UNDIGESTED = 4
+"""Sessions that did not end yet, of which the newest that did something is told of."""
+ROW_CHARS = 700
+PROMPT_RESULTS = 6
+_ORDER = {"rule": 0, "slot": 1, "decision": 3, "gotcha": 4, "procedure": 5, "concept": 6, "note": 7}
+"""The handoff stands at 2: after what always holds, before what may help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextAsk:
+    """Who asks. `source`: startup, resume, clear or compact; `prompt` only for a prompt's context."""
+
+    agent: str
+    session: str
+    checkout: Checkout
+    source: str = "startup"
+    prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentContext:
+    """What is given. `text` is empty where there is nothing to tell, or nobody knows the place."""
+
+    text: str
+    tokens: int
+    offer: str | None
+    project: str | None
+    found_by: str | None
+    because: str
+    """Why this handoff, or why there is nothing."""
+
+
+class Contexts:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._store = parts.store
+
+    async def start(self, ask: ContextAsk) -> AgentContext:
+        """At a session's start, clear or compaction."""
+        found = await self._found(ask)
+        if found is None:
+            return _nothing("no memory of this folder yet")
+        new_epoch = ask.source in ("clear", "compact")
+        read = await self._store.read(_read_start, found.project.id, ask, new_epoch=new_epoch)
+        handoff, because, parts = await asyncio.to_thread(_start_parts, read)
+        return await self._offer(found, read.receiver, parts, handoff, because)
+
+    async def pack(self, checkout: Checkout) -> AgentContext:
+        """What a start in this place would be told, offered to nobody."""
+        ask = ContextAsk(agent="", session="", checkout=checkout)
+        found = await self._found(ask)
+        if found is None:
+            return _nothing("no memory of this folder yet")
+        read = await self._store.read(_read_start, found.project.id, ask, new_epoch=False)
+        _, because, parts = await asyncio.to_thread(_start_parts, read)
+        block = compose(parts, scope=f"project {found.project.name}, found by {found.found_by}")
+        return AgentContext(text=block.text, tokens=block.tokens, offer=None, project=found.project.name,
+                            found_by=found.found_by, because=because)  # fmt: skip
+
+    async def prompt(self, ask: ContextAsk) -> AgentContext:
+        """With a prompt: what bears on it and was not shown to this session since its last clear or compaction.
+
+        A session that was given nothing at its start, because nobody answered in time, is given that first.
+        """
+        if ask.prompt is None or not ask.prompt.strip():
+            return _nothing("the prompt is empty")
+        found = await self._found(ask)
+        if found is None:
+            return _nothing("no memory of this folder yet")
+        receiver, shown = await self._store.read(_shown, found.project.id, ask)
+        if not shown and (started := await self.start(ask)).text:
+            return started
+        service = LocalService(self._parts, found.project)
+        try:
+            answer = await service.recall(ask.prompt[:2_000], kinds=("page", "fact"), limit=20)
+        except InvalidInput:  # a prompt without a single word to look for
+            return _nothing("the prompt has no words to look for")
+        parts = [
+            Part(id=_shown_id(r), heading=_result_heading(r), text=r.text[:ROW_CHARS], least=80)
+            for r in answer.results
+            if not {r.id, _shown_id(r)} & shown
+        ][:PROMPT_RESULTS]
+        return await self._offer(found, receiver, parts, None, "bears on the prompt", tokens=PROMPT_TOKENS_MAX,
+                                 chars=PROMPT_CHARS_MAX)  # fmt: skip
+
+    async def shown(self, project: str, offer: int) -> None:
+        """The agent's hook has printed it."""
+        row = await self._store.read(find_project, project)
+        if row is not None:
+            await self._store.write(note_shown, row.id, offer)
+
+    async def _found(self, ask: ContextAsk) -> Found | None:
+        return await self._store.read(find_by_signs, ask.checkout.signs())
+
+    async def _offer(
+        self, found: Found, receiver: Receiver, parts: Sequence[Part], handoff: int | None, because: str, **limits: Any
+    ) -> AgentContext:
+        scope = f"project {found.project.name}, found by {found.found_by}"
+        block = compose(parts, scope=scope, **limits)
+        if not block.text:
+            return AgentContext(text="", tokens=0, offer=None, project=found.project.name, found_by=found.found_by,
+                                because="nothing to tell" if not parts else because)  # fmt: skip
+        offer = await self._store.write(_make_offer, found.project.id, receiver, handoff, block)
+        marked = compose(parts, scope=scope, offer=row_id("off", offer.id), **limits)
+        return AgentContext(text=marked.text, tokens=marked.tokens, offer=row_id("off", offer.id),
+                            project=found.project.name, found_by=found.found_by, because=because)  # fmt: skip
+
+
+def _nothing(because: str) -> AgentContext:
+    return AgentContext(text="", tokens=0, offer=None, project=None, found_by=None, because=because)
+
+
+def _make_offer(conn: Connection, project: int, receiver: Receiver, handoff: int | None, block: Block) -> OfferRow:
+    shown_handoff = handoff if handoff is not None and row_id("hnd", handoff) in block.shown else None
+    return make_offer(conn, project, receiver, handoff=shown_handoff, items=block.shown, body=block.text)
+
+
+# ---- the start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Start:
+    receiver: Receiver
+    shown: frozenset[str]
+    pages: Sequence[PageRow]
+    general: Sequence[PageRow]
+    """Rules and slots that hold in every project."""
+    handoff: HandoffRow | None
+    because: str
+    others: Sequence[HandoffRow]
+    undigested: Sequence[tuple[SessionRow, Any]]
+
+
+def _read_start(conn: Connection, project: int, ask: ContextAsk, *, new_epoch: bool) -> _Start:
+    epoch = current_epoch(conn, project, ask.agent, ask.session) + new_epoch
+    receiver = Receiver(agent=ask.agent, native=ask.session, epoch=epoch)
+    # After a clear or a compaction a session needs to be told what it did itself.
+    mine = None if new_epoch else find_native_session(conn, project, ask.session, ask.agent)
+    place = ask.checkout.place
+    choice = choose_handoff(
+        conn, project, worktree=place, branch=ask.checkout.branch, for_stream=None if mine is None else mine.stream
+    )
+    undigested = [
+        s for s in undigested_sessions(conn, project, place, UNDIGESTED) if mine is None or s.stream != mine.stream
+    ]
+    everywhere = find_project(conn, DEFAULT_PROJECT)
+    return _Start(
+        receiver=receiver,
+        shown=frozenset(i for o in offers_to(conn, project, receiver) for i in o.items) if ask.source == "resume"
+        else frozenset(),
+        pages=[p for p in list_pages(conn, project, limit=PAGES_LISTED) if p.kind != "session"],
+        general=[] if everywhere is None or everywhere.id == project else
+        [p for p in list_pages(conn, everywhere.id, limit=PAGES_LISTED) if p.kind in ("rule", "slot")],
+        handoff=choice.chosen,
+        because=choice.because,
+        others=choice.others,
+        undigested=[(s, events_of_session(conn, s)) for s in undigested],
+    )  # fmt: skip
+
+
+def _start_parts(read: _Start) -> tuple[int | None, str, list[Part]]:
+    """(the handoff in it, why that one, everything that may be shown, heaviest first). Pure."""
+    weighed: list[tuple[int, Part]] = []
+    for page in [*read.general, *read.pages]:
+        where = "" if page in read.pages else " (everywhere)"
+        part = Part(id=f"{row_id('pag', page.id)}@{page.version}", text=page.body,
+                    heading=f"{page.kind.capitalize()}: {page.title}{where}")  # fmt: skip
+        weighed.append((_ORDER.get(page.kind, 8), part))
+    handoff, because = read.handoff, read.because
+    provisional = _provisional(read)
+    if provisional is not None:
+        weighed.append((2, provisional))
+        handoff, because = None, "the last session here has not ended, as far as is known"
+    elif handoff is not None:
+        place = "" if read.because == "left in this worktree" else f" ({read.because})"
+        weighed.append((2, Part(id=row_id("hnd", handoff.id), text=handoff.body,
+                                heading=f"Where the last session left off{place}: {handoff.title}")))  # fmt: skip
+    if read.others:
+        lines = "\n".join(f"- {h.title} ({h.agent}, {h.branch or h.worktree or 'elsewhere'}): "
+                          f"everkept handoffs show {row_id('hnd', h.id)}" for h in read.others[:5])  # fmt: skip
+        weighed.append((9, Part(id="others", text=lines, heading="Other sessions left off, too", least=40)))
+    weighed.sort(key=lambda one: one[0])
+    parts = [part for _, part in weighed if part.id not in read.shown]
+    return None if handoff is None else handoff.id, because, parts
+
+
+def _provisional(read: _Start) -> Part | None:
+    """What a killed or still open session of this worktree has done so far, as its handoff would tell it."""
+    for session, events in read.undigested:
+        newer = read.handoff is None or (session.last_event_at or 0) >= read.handoff.created_at
+        digest = digest_session(events)
+        if newer and trivial(digest) is None:
+            return Part(id=f"{row_id('ses', session.stream)}@{session.last_seq}", text=to_handoff(digest).text,
+                        heading=f"Where the last session stands: {title_of(session, digest)}")  # fmt: skip
+    return None
+
+
+# ---- a prompt
+
+
+def _shown(conn: Connection, project: int, ask: ContextAsk) -> tuple[Receiver, frozenset[str]]:
+    epoch = current_epoch(conn, project, ask.agent, ask.session)
+    receiver = Receiver(agent=ask.agent, native=ask.session, epoch=epoch)
+    ids = [item.partition("@")[0] for offer in offers_to(conn, project, receiver) for item in offer.items]
+    return receiver, frozenset(ids)
+
+
+def _shown_id(result: v.RecallResult) -> str:
+    """Of a section of a page with its anchor: another section of it may be shown later."""
+    return result.id if result.page is None else f"{result.id}#{result.page.partition('#')[2]}"
+
+
+def _result_heading(result: v.RecallResult) -> str:
+    return f"{result.speaker or result.kind} ({result.page or result.id})"

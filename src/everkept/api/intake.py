@@ -1,0 +1,139 @@
+"""The one way in for what coding agents did, whoever tells it: hooks, transcripts, launches.
+
+Each session's project is decided once, from its first event. Every commit takes at most a hundred events; a crash
+between two of them loses nothing, because whoever tells it tells it again, and natural keys make that harmless.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Literal
+
+from everkept.api.base import Parts
+from everkept.capture.agents.keeping import batches, prepare
+from everkept.capture.identity import Checkout, project_name
+from everkept.domain.session import AgentEvent
+from everkept.store.aliases import Found, resolve
+from everkept.store.connection import Connection
+from everkept.store.offers import note_taken_up
+from everkept.store.projects import DEFAULT_PROJECT, ProjectRow, ensure_project, find_project
+from everkept.store.sessions import SessionAppended, SessionBatch, SessionHeader, append_session, project_of_session
+
+HERE = "named"
+
+
+@dataclass(slots=True, kw_only=True)
+class Taken:
+    """What became of some events."""
+
+    stored: int = 0
+    revised: int = 0
+    known: int = 0
+    projects: dict[str, str] = field(default_factory=dict)
+    """{project: what it was found by}."""
+    sessions: set[tuple[str, int]] = field(default_factory=set)
+    """(project, stream) of the sessions that got something."""
+
+    def add(self, other: Taken) -> None:
+        self.stored += other.stored
+        self.revised += other.revised
+        self.known += other.known
+        self.projects |= other.projects
+        self.sessions |= other.sessions
+
+
+class Intake:
+    """Takes events of any session of any project."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._store = parts.store
+
+    async def take(
+        self, events: Sequence[AgentEvent], *, checkout: Checkout | None = None, project: str | None = None,
+        origin: Literal["hook", "import"] = "hook", ended: bool = False, titles: dict[str, str] | None = None,
+    ) -> Taken:  # fmt: skip
+        """Take events in the order given; they may be of several sessions. `project` names one outright."""
+        taken = Taken()
+        for (agent, session), some in groupby(events, key=lambda e: (e.agent, e.session)):
+            mine = list(some)
+            found = await self._project(agent, session, mine[0].parent, checkout, project)
+            taken.projects[found.project.name] = found.found_by
+            header = _header(mine, checkout, origin, (titles or {}).get(session))
+            await self._append(found.project, header, mine, taken, ended=ended)
+        return taken
+
+    async def _append(
+        self, project: ProjectRow, header: SessionHeader, events: Sequence[AgentEvent], taken: Taken, *, ended: bool
+    ) -> None:
+        now = self._parts.clock.now_us()
+        ready = await asyncio.to_thread(lambda: prepare(events, secret=project.secret, now_us=now))
+        pieces = batches(ready)
+        for place, piece in enumerate(pieces):
+            last = place == len(pieces) - 1
+            batch = SessionBatch(
+                project=project.id, header=header, events=tuple(piece), base=self._parts.settings,
+                ended=ended and last,
+            )  # fmt: skip
+            answer = await self._store.write(_append, batch)
+            taken.stored += answer.stored
+            taken.revised += answer.revised
+            taken.known += answer.known
+            if answer.stream is not None:
+                taken.sessions.add((project.name, answer.stream))
+
+    async def _project(
+        self, agent: str, session: str, parent: str | None, checkout: Checkout | None, named: str | None
+    ) -> Found:
+        """Where the session is already, else where its parent is, else what the checkout says, else the default."""
+
+        def known(conn: Connection) -> Found | None:
+            for native in (session, parent):
+                name = None if native is None else project_of_session(conn, agent, native)
+                row = None if name is None else find_project(conn, name)
+                if row is not None:
+                    return Found(project=row, found_by=HERE, value=row.name)
+            return None
+
+        found = await self._store.read(known)
+        if found is not None:
+            return found
+        signs = [] if checkout is None else checkout.signs()
+        if named is None and not signs:
+            named = DEFAULT_PROJECT
+        return await self._store.write(_decide, named, signs, secrets.token_bytes(32))
+
+
+def _append(conn: Connection, batch: SessionBatch) -> SessionAppended:
+    answer = append_session(conn, batch)
+    if answer.stream is not None and answer.stored:
+        note_taken_up(conn, batch.project, answer.stream, batch.header.agent, batch.header.native)
+    return answer
+
+
+def _decide(conn: Connection, named: str | None, signs: Sequence[tuple[str, str]], secret: bytes) -> Found:
+    if named is not None:
+        return Found(project=ensure_project(conn, named, secret), found_by=HERE, value=named)
+    kind, value = next(sign for sign in signs if sign[0] != "marker")
+    return resolve(conn, signs, project_name(kind, value), secret)
+
+
+def _header(
+    events: Sequence[AgentEvent], checkout: Checkout | None, origin: Literal["hook", "import"], title: str | None
+) -> SessionHeader:
+    first = events[0]
+    return SessionHeader(
+        agent=first.agent,
+        native=first.session,
+        origin=origin,
+        parent=first.parent,
+        title=title or next((str(e.extra["title"]) for e in events if e.extra.get("title")), None),
+        cwd=next((e.cwd for e in events if e.cwd), None if checkout is None else checkout.cwd),
+        worktree=None if checkout is None else checkout.place,
+        branch=next((e.branch for e in reversed(events) if e.branch), None if checkout is None else checkout.branch),
+        model=next((e.model for e in reversed(events) if e.model), None),
+    )

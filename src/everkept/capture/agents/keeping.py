@@ -1,0 +1,103 @@
+"""From what a reader found to what the store keeps: cleaned, redacted, shortened, hashed, analysed, in that order."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from everkept.capture.redaction import redacted_and_shortened, strip_private
+from everkept.domain.passage import analyse
+from everkept.domain.session import AgentEvent, Kind, ToolCall, content_of, kept, shortened
+from everkept.domain.transcript import estimate_tokens
+from everkept.store.sessions import NewSessionEvent
+
+ROLES: Final[dict[Kind, str]] = {"prompt": "user", "said": "assistant", "tool": "tool"}
+"""Whatever else happens is told by the `system`."""
+INDEXED_CHARS_MAX: Final = 4_000
+"""Of a long output its head and tail are searched."""
+_UNFIT = re.compile("[\ud800-\udfff\x00]")
+_SPACE = re.compile(r"\s+")
+
+
+def prepare(events: Iterable[AgentEvent], *, secret: bytes, now_us: int) -> tuple[NewSessionEvent, ...]:
+    """Ready for `append_session`. An event without a time has that of the one before it, the first one `now_us`.
+
+    `secret` is the project's: what is kept of keys and payloads tells nothing without it.
+    """
+    ready = []
+    at = now_us
+    for event in events:
+        at = at if event.occurred_at_us is None else event.occurred_at_us
+        ready.append(_prepare(event, at, secret))
+    return tuple(ready)
+
+
+def _prepare(event: AgentEvent, at: int, secret: bytes) -> NewSessionEvent:
+    clean = redacted(event)
+    content, metadata = kept(clean)
+    name = clean.tool.name if clean.tool is not None else None
+    return NewSessionEvent(
+        kind=event.kind,
+        role=ROLES.get(event.kind, "system"),
+        name=name,
+        content=content,
+        metadata=metadata,
+        occurred_at_us=at,
+        key_hash=_digest(f"natural:{event.key}", secret),
+        payload_hash=_digest(_SPACE.sub(" ", content_of(event)).strip(), secret),
+        source=event.source,
+        rank=_rank(event),
+        evidence=event.evidence,
+        counts=(event.kind == "prompt" and event.genuine) or (event.tool is not None and event.tool.ended),
+        tokens=estimate_tokens(content),
+        analysed=analyse(shortened(content, INDEXED_CHARS_MAX), speaker=name, occurred_at_us=at),
+    )
+
+
+def _rank(event: AgentEvent) -> int:
+    """How much this telling has: what came of a call before what it printed, a transcript before a hook."""
+    call = event.tool
+    told = 0 if call is None else 4 * call.ended + 2 * bool(call.output)
+    return told + (event.source == "transcript")
+
+
+def redacted(event: AgentEvent) -> AgentEvent:
+    """Without secrets, without what was marked private, and without characters that no database keeps."""
+    return replace(
+        event,
+        text=_fit(event.text),
+        detail=_fit(event.detail),
+        items=tuple((_fit(item), state) for item, state in event.items),
+        tool=None if event.tool is None else _fit_call(event.tool),
+        cwd=None if event.cwd is None else _UNFIT.sub("\ufffd", event.cwd),
+        branch=None if event.branch is None else _UNFIT.sub("\ufffd", event.branch),
+        extra={key: _fit(value) if isinstance(value, str) else value for key, value in event.extra.items()},
+    )
+
+
+def _fit_call(call: ToolCall) -> ToolCall:
+    return replace(
+        call,
+        name=_fit(call.name),
+        command=None if call.command is None else _fit(call.command),
+        paths=tuple(_fit(path) for path in call.paths),
+        changes=tuple((_fit(path), _fit(change)) for path, change in call.changes),
+        input=_fit(call.input),
+        output=_fit(call.output),
+    )
+
+
+def _fit(text: str) -> str:
+    return redacted_and_shortened(strip_private(_UNFIT.sub("\ufffd", text))).text if text else text
+
+
+def _digest(text: str, secret: bytes) -> str:
+    return hashlib.blake2b(text.encode(errors="replace"), key=secret[:64], digest_size=16).hexdigest()
+
+
+def batches(events: Sequence[NewSessionEvent], size: int = 100) -> list[Sequence[NewSessionEvent]]:
+    """In pieces that one commit takes in its time."""
+    return [events[at : at + size] for at in range(0, len(events), size)]

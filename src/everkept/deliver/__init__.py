@@ -1,0 +1,1 @@
+"""What is pushed to others: the wiki on disk."""

@@ -1,0 +1,92 @@
+"""Pages: a project's knowledge in markdown, its sections, its links, and the front matter that it has on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, get_args
+
+PageKind = Literal["session", "decision", "gotcha", "procedure", "concept", "rule", "note", "slot"]
+PAGE_KINDS: Final[tuple[PageKind, ...]] = get_args(PageKind)
+MAINTAINED: Final[frozenset[str]] = frozenset(PAGE_KINDS) - {"session"}
+"""Kinds that somebody keeps true; a session's page only tells what happened."""
+SLUG_CHARS_MAX: Final = 120
+BODY_CHARS_MAX: Final = 200_000
+TITLE_CHARS_MAX: Final = 200
+_WORD = re.compile(r"[^\w]+", re.UNICODE)
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(.+?)[ \t]*#*$")
+_FENCE = re.compile(r"^[ \t]{0,3}(```+|~~~+)")
+_LINK = re.compile(r"\[\[([^\[\]|#\n]{1,200})(?:[#|][^\[\]\n]*)?\]\]")
+
+
+class Section(NamedTuple):
+    """What stands under one heading; `anchor` is unique in its page. The text before any heading has the title's."""
+
+    anchor: str
+    heading: str
+    body: str
+
+    @property
+    def text_hash(self) -> str:
+        return hashlib.blake2b(f"{self.heading}\n{self.body}".encode(), digest_size=12).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageText:
+    """A page as it is written: what makes one version differ from another."""
+
+    title: str
+    body: str
+
+    @property
+    def content_hash(self) -> str:
+        return hashlib.blake2b(f"{self.title}\0{self.body}".encode(), digest_size=16).hexdigest()
+
+
+def slug_of(text: str) -> str:
+    """`The HTTP door: limits!` → `the-http-door-limits`. Letters of any script stay; never empty."""
+    folded = unicodedata.normalize("NFKC", text).lower()
+    slug = _WORD.sub("-", folded).strip("-_")[:SLUG_CHARS_MAX].strip("-_")
+    return slug or hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def sections_of(title: str, body: str) -> list[Section]:
+    """The page cut at its headings, outside code fences; empty sections are left out."""
+    found: list[Section] = []
+    taken: set[str] = set()
+    for heading, text in _cut(title, body):
+        if text.strip():
+            found.append(Section(_free(slug_of(heading), taken), heading, text.strip("\n")))
+    return found
+
+
+def _cut(title: str, body: str) -> Iterator[tuple[str, str]]:
+    heading, lines, fence = title, list[str](), ""
+    for line in body.splitlines():
+        mark = _FENCE.match(line)
+        if mark is not None and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        found = None if fence else _HEADING.match(line)
+        if found is None:
+            lines.append(line)
+            continue
+        yield heading, "\n".join(lines)
+        heading, lines = found[2], []
+    yield heading, "\n".join(lines)
+
+
+def _free(anchor: str, taken: set[str]) -> str:
+    name, n = anchor, 1
+    while name in taken:
+        n += 1
+        name = f"{anchor}-{n}"
+    taken.add(name)
+    return name
+
+
+def links_of(body: str) -> list[str]:
+    """Slugs that `[[wikilinks]]` name, in their order, each once."""
+    return list(dict.fromkeys(slug_of(found) for found in _LINK.findall(body)))

@@ -1,0 +1,205 @@
+"""What each tool does: from checked arguments to the use cases, and from their views to an answer."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from everkept.api import views as v
+from everkept.api.service import Service
+from everkept.capture.redaction import redact
+from everkept.doors.mcp.answers import UNTRUSTED, Answer, answer, failure, notes
+from everkept.doors.mcp.arguments import checked, moment
+from everkept.doors.mcp.place import Memories, Place, scope_of
+from everkept.doors.mcp.reading import fact_about, read
+from everkept.doors.mcp.tools import BY_NAME
+from everkept.errors import EverkeptError, InvalidInput, NotFound, UnknownScope
+
+Arguments = Mapping[str, Any]
+OWNER: Final = "me"
+"""Whom a fact is about where nobody is named."""
+NO_REVIEWS: Final = (
+    "This version of Everkept makes no reviews and no proposals: nothing awaits a decision, and nothing can."
+)
+
+
+class Calls:
+    """The tools over one memory."""
+
+    def __init__(self, memories: Memories) -> None:
+        self._memories = memories
+        self._tools: dict[str, Callable[[Place, Arguments], Awaitable[Answer]]] = {
+            "remember": self._remember, "recall": self._recall, "read": self._read, "forget": self._forget,
+            "handoff": self._handoff, "timeline": self._timeline, "review": self._review, "status": self._status,
+        }  # fmt: skip
+
+    async def call(self, name: str, arguments: Arguments | None, place: Place) -> Answer:
+        """Run one tool. What goes wrong in Everkept is an answer, too: the model is to read it."""
+        try:
+            tool = self._tools.get(name)
+            if tool is None:
+                raise NotFound(f"there is no tool {name!r}; there are: {', '.join(self._tools)}", tool=name)
+            given = checked(BY_NAME[name]["inputSchema"], arguments)
+            return await tool(place, given)
+        except EverkeptError as error:
+            return failure(error)
+
+    async def _asked(self, place: Place, given: Arguments, *, create: bool = False) -> tuple[v.Scope, Service]:
+        await self._memories.waiting()
+        scope = await scope_of(self._memories, place, given.get("project"), create=create)
+        return scope, await self._memories.service(scope.project)
+
+    # ---- writing
+
+    async def _remember(self, place: Place, given: Arguments) -> Answer:
+        is_page = "title" in given or "body" in given
+        if is_page == ("text" in given) or (is_page and not ("title" in given and "body" in given)):
+            raise InvalidInput("give either `text`, for a fact, or `title` and `body`, for a page", field="text")
+        if not is_page and (extra := sorted(given.keys() & {"slug", "base"})):
+            raise InvalidInput(f"{extra[0]} belongs to a page; a fact has only `text` and `subject`", field=extra[0])
+        if is_page and "subject" in given:
+            raise InvalidInput("a page has no subject; a fact (`text`) has one", field="subject")
+        scope, service = await self._asked(place, given, create=True)
+        return await (self._page if is_page else self._fact)(scope, service, place, given)
+
+    async def _fact(self, scope: v.Scope, service: Service, place: Place, given: Arguments) -> Answer:
+        text = redact(given["text"]).text
+        fact = await service.remember(text, subject=given.get("subject", OWNER), key=f"mcp-{uuid.uuid4().hex}")
+        repeats = f"; it repeats {fact.duplicate_of}" if fact.duplicate_of else ""
+        return answer(
+            scope, [f"remembered fact {fact.id}, about {fact.subject}{repeats}"],
+            {"id": fact.id, "kind": "fact", "text": fact.text, **fact_about(fact)},
+        )  # fmt: skip
+
+    async def _page(self, scope: v.Scope, service: Service, place: Place, given: Arguments) -> Answer:
+        page = await service.write_page(
+            given["title"], given["body"], kind=given["kind"], slug=given.get("slug"), base=given.get("base"),
+            author=place.agent,
+        )  # fmt: skip
+        return answer(
+            scope, [f"wrote {page.kind} page {page.slug}, version {page.version}"],
+            page.model_dump(mode="json", exclude={"body"}, exclude_none=True),
+        )  # fmt: skip
+
+    async def _forget(self, place: Place, given: Arguments) -> Answer:
+        name, undo = given["id"], given.get("undo", False)
+        scope, service = await self._asked(place, given)
+        if name.startswith("fct_"):
+            fact = await service.forget(name, reason=given.get("reason", f"by {place.agent}"), undo=undo)
+            done = "brought back" if undo else "retired; `forget` with undo=true brings it back:"
+            return answer(scope, [f"{done} fact {fact.id}"], {"id": fact.id, "kind": "fact", **fact_about(fact)})
+        if undo:
+            raise InvalidInput("a deleted page is not brought back by undo; write it again", field="undo")
+        if name[:4] in ("ses_", "hnd_", "epi_", "evt_"):
+            raise InvalidInput(
+                f"{name} is neither a fact nor a page; `everkept erase` destroys sessions and messages", field="id"
+            )
+        page = await service.delete_page(name)
+        return answer(scope, [f"deleted page {page.slug}"], {"id": page.id, "kind": "page", "slug": page.slug})
+
+    # ---- reading
+
+    async def _recall(self, place: Place, given: Arguments) -> Answer:
+        scope, service = await self._asked(place, given)
+        found = await service.recall(
+            given["query"], subject=given.get("subject"), limit=given["limit"], tokens=given["tokens"],
+            kinds=given.get("kinds"),
+        )  # fmt: skip
+        items = [_hit(result) for result in found.results]
+        note = [found.note] if found.note else []
+        head = f"{len(items)} found" if items else "nothing found: Everkept looked, and knows nothing of it"
+        lines = [head, *note, *(notes(items) if items else [])]
+        return answer(scope, lines, {"untrusted": UNTRUSTED, "results": items, "note": found.note})
+
+    async def _read(self, place: Place, given: Arguments) -> Answer:
+        scope, service = await self._asked(place, given)
+        part = await read(service, given["id"], offset=given["offset"], limit=given["limit"])
+        unit = "events" if part.kind == "session" else "characters"
+        more = f"; go on with offset={part.next_offset}" if part.next_offset is not None else ", to its end"
+        head = f"{part.kind} {part.id}, {unit} from {part.offset:,} of {part.total:,}{more}"
+        return answer(scope, [head, *notes(part.items)], {
+            "untrusted": UNTRUSTED, "id": part.id, "kind": part.kind, "title": part.title, "offset": part.offset,
+            "total": part.total, "next_offset": part.next_offset, "items": part.items, "about": part.about,
+        })  # fmt: skip
+
+    async def _handoff(self, place: Place, given: Arguments) -> Answer:
+        scope, service = await self._asked(place, given)
+        here = place.checkout if "project" not in given else None
+        choice = await service.choose_handoff(
+            worktree=None if here is None else here.place, branch=None if here is None else here.branch
+        )
+        chosen = await service.get_handoff(given["id"]) if "id" in given else choice.chosen
+        if given["take"]:
+            if chosen is None:
+                raise NotFound(f"there is no handoff to take up: {choice.because}")
+            chosen = await service.acknowledge_handoff(chosen.id, by=place.agent)
+        because = "named by its id" if "id" in given else choice.because
+        others = [_brief(each) for each in choice.others if chosen is None or each.id != chosen.id]
+        return answer(scope, _handoff_lines(chosen, because, others, taken=given["take"]), {
+            "untrusted": UNTRUSTED, "chosen": None if chosen is None else chosen.model_dump(mode="json"),
+            "because": because, "taken": given["take"], "others": others,
+        })  # fmt: skip
+
+    async def _timeline(self, place: Place, given: Arguments) -> Answer:
+        scope, service = await self._asked(place, given)
+        page = await service.timeline(
+            kinds=given.get("kinds"), since=moment("since", given.get("since")),
+            until=moment("until", given.get("until")), limit=given["limit"], cursor=given.get("cursor"),
+        )  # fmt: skip
+        items = [item.model_dump(mode="json") for item in page.items]
+        more = [f"more with cursor={page.next_cursor}"] if page.next_cursor else []
+        lines = [f"{len(items)} things, newest first", *more, *notes(items)] if items else ["nothing happened there"]
+        return answer(scope, lines, {"untrusted": UNTRUSTED, "items": items, "next_cursor": page.next_cursor})
+
+    async def _review(self, place: Place, given: Arguments) -> Answer:
+        scope, _ = await self._asked(place, given)
+        return answer(scope, [NO_REVIEWS], {"proposals": [], "reviews_exist": False})
+
+    async def _status(self, place: Place, given: Arguments) -> Answer:
+        """Also where the folder is unknown: that is what it is asked for then."""
+        waiting = await self._memories.waiting()
+        scope, unknown = None, None
+        try:
+            scope = await scope_of(self._memories, place, given.get("project"))
+        except UnknownScope as error:
+            unknown = error.message
+        service = await self._memories.service("default" if scope is None else scope.project)
+        now = await service.status(project_only=not self._memories.whole_store)
+        attention = len(now.given_up) + len(now.stuck)
+        lines = [
+            *([f"no project: {unknown}"] if unknown else []),
+            f"{waiting.records} records of hooks wait to be taken in; {waiting.aside} could not be read, and are kept",
+            f"{now.messages:,} messages, {now.episodes:,} episodes, {now.facts:,} facts; "
+            f"{now.backlog_due:,} jobs due, {attention} need attention",
+            *([f"degraded: {now.store['degraded']}"] if now.store.get("degraded") else []),
+        ]  # fmt: skip
+        return answer(scope, lines, {
+            "unknown_because": unknown, "spool_waiting": waiting.records, "spool_aside": waiting.aside,
+            "version": now.version, "messages": now.messages, "episodes": now.episodes, "facts": now.facts,
+            "jobs_due": now.backlog_due, "need_attention": attention, "degraded": now.store.get("degraded"),
+            "model": now.model, "embedder": now.embedder,
+        })  # fmt: skip
+
+
+def _hit(result: v.RecallResult) -> dict[str, Any]:
+    """A result with what it takes to cite it and to read on."""
+    kept = result.model_dump(mode="json", include={"kind", "id", "text", "speaker", "occurred_at", "quote", "page",
+                                                   "heading", "thread"}, exclude_none=True)  # fmt: skip
+    return {**kept, "score": round(result.score, 3), **({"unsettled": True} if result.unsettled else {})}
+
+
+def _brief(handoff: v.Handoff) -> dict[str, Any]:
+    kept = {"id", "title", "agent", "worktree", "branch", "left_at", "state"}
+    return handoff.model_dump(mode="json", include=kept, exclude_none=True)
+
+
+def _handoff_lines(chosen: v.Handoff | None, because: str, others: list[dict[str, Any]], *, taken: bool) -> list[str]:
+    if chosen is None:
+        return [f"no handoff: {because}", *(["others:", *notes(others)] if others else [])]
+    state = f"taken up by {chosen.acknowledged_by}" if taken else f"{chosen.state}; take=true takes it up"
+    shown = {**_brief(chosen), "body": chosen.body, "open_ends": chosen.open_ends}
+    return [
+        f"handoff {chosen.id} ({state}); chosen because: {because}", *notes([shown]),
+        *([f"{len(others)} others:", *notes(others)] if others else []),
+    ]  # fmt: skip

@@ -1,0 +1,188 @@
+"""Handoffs: where a session left off. One is open per worktree: offered, acknowledged, replaced or expired (G11)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from sqlalchemy import text
+
+from everkept.domain.digest.values import OpenEnd
+from everkept.domain.ids import row_id
+from everkept.errors import NotFound
+from everkept.store.changes import NewChange, record_changes
+from everkept.store.connection import Connection
+
+KEPT_US: Final = 30 * 86_400 * 1_000_000
+"""A handoff that nobody took up for so long after it was known has expired: the work has moved on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewHandoff:
+    project: int
+    stream: int
+    worktree: str | None
+    branch: str | None
+    title: str
+    body: str
+    open_ends: Sequence[OpenEnd]
+    left_at: int
+    """When its session was last heard: a later session's handoff is not replaced by an earlier one's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandoffRow:
+    id: int
+    project: int
+    stream: int
+    agent: str
+    native: str
+    worktree: str | None
+    branch: str | None
+    title: str
+    body: str
+    open_ends: tuple[OpenEnd, ...]
+    state: str
+    replaced_by: int | None
+    acknowledged_by: str | None
+    created_at: int
+    expires_at: int
+    settled_at: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The handoff that is offered, why it is this one, and which others are open."""
+
+    chosen: HandoffRow | None
+    because: str
+    others: tuple[HandoffRow, ...]
+
+
+_COLUMNS = """
+select h.id, h.project_id, h.stream_id, x.agent, x.native_id, h.worktree, h.branch, h.title, h.body, h.open_ends,
+  case when h.state = 'open' and h.expires_at <= :now then 'expired' else h.state end, h.replaced_by,
+  h.acknowledged_by, h.created_at, h.expires_at, h.settled_at
+from handoffs h join sessions x on x.stream_id = h.stream_id join streams s on s.id = h.stream_id
+  join subjects u on u.id = s.subject_id
+where h.project_id = :project and s.erased_at is null and u.erased_at is null and not exists (
+  select 1 from erasures r where r.done_at is null and r.kind = 'event' and r.stream_id = h.stream_id) """
+_BY_ID = text(_COLUMNS + "and h.id = :id")
+_OPEN = text(_COLUMNS + "and h.state = 'open' and h.expires_at > :now order by h.created_at desc, h.id desc")
+_LIST = text(_COLUMNS + "and h.id < :before and (:state is null or (h.state = :state and (:state <> 'open'"
+             " or h.expires_at > :now))) order by h.id desc limit :limit")  # fmt: skip
+_ADD = text("""
+insert into handoffs(project_id, stream_id, worktree, branch, title, body, open_ends, state, replaced_by, created_at,
+  expires_at)
+values(:project, :stream, :worktree, :branch, :title, :body, :open_ends, :state, :replaced_by, :at, :expires_at)
+returning id""")
+_REPLACE = text("""
+update handoffs set state = 'replaced', replaced_by = :by, settled_at = :now
+where id in (select value from json_each(:ids)) and state = 'open'""")
+_ACKNOWLEDGE = text("""
+update handoffs set state = 'acknowledged', acknowledged_by = :by, settled_at = :now where id = :id
+  and state = 'open'""")
+_EXPIRE = text("""
+update handoffs set state = 'expired', settled_at = :now where id in (
+  select id from handoffs where state = 'open' and expires_at <= :now limit :limit)""")
+_NEWEST = 2**63 - 1
+
+
+def _handoff(r: tuple[Any, ...]) -> HandoffRow:
+    return HandoffRow(
+        id=r[0], project=r[1], stream=r[2], agent=r[3], native=r[4], worktree=r[5], branch=r[6], title=r[7], body=r[8],
+        open_ends=_read_ends(r[9]), state=r[10], replaced_by=r[11], acknowledged_by=r[12], created_at=r[13],
+        expires_at=r[14], settled_at=r[15],
+    )  # fmt: skip
+
+
+def _read_ends(kept: str) -> tuple[OpenEnd, ...]:
+    return tuple(OpenEnd(**end) for end in json.loads(kept))
+
+
+def _write_ends(ends: Sequence[OpenEnd]) -> str:
+    return json.dumps([asdict(end) for end in ends], ensure_ascii=False)
+
+
+def open_handoffs(conn: Connection, project: int) -> list[HandoffRow]:
+    """Newest first, at most one per worktree."""
+    return [_handoff(r) for r in conn.rows(_OPEN, {"project": project, "now": conn.now()})]
+
+
+def previous_handoff(conn: Connection, new_of: int, project: int, worktree: str | None) -> HandoffRow | None:
+    """The open handoff of this worktree (without one: of this session) that a new one of session `new_of` replaces."""
+    return next((h for h in open_handoffs(conn, project) if _takes_place(h, new_of, worktree)), None)
+
+
+def _takes_place(old: HandoffRow, stream: int, worktree: str | None) -> bool:
+    return old.stream == stream or (worktree is not None and old.worktree == worktree)
+
+
+def leave_handoff(conn: Connection, new: NewHandoff) -> HandoffRow:
+    """Open it in the place of the worktree's earlier one. One of an earlier session is kept, but not opened."""
+    now = conn.now()
+    there = [h for h in open_handoffs(conn, new.project) if _takes_place(h, new.stream, new.worktree)]
+    later = next((h for h in there if h.stream != new.stream and h.created_at > new.left_at), None)
+    id_ = conn.scalar(_ADD, {
+        "project": new.project, "stream": new.stream, "worktree": new.worktree, "branch": new.branch,
+        "title": new.title, "body": new.body, "open_ends": _write_ends(new.open_ends),
+        "state": "open" if later is None else "replaced", "replaced_by": None if later is None else later.id,
+        "at": new.left_at, "expires_at": now + KEPT_US,
+    })  # fmt: skip
+    if later is None:
+        conn.run(_REPLACE, {"ids": json.dumps([h.id for h in there]), "by": id_, "now": now})
+    return get_handoff(conn, new.project, int(id_))
+
+
+def get_handoff(conn: Connection, project: int, handoff: int) -> HandoffRow:
+    row = conn.first(_BY_ID, {"project": project, "id": handoff, "now": conn.now()})
+    if row is None:
+        raise NotFound(f"there is no handoff {row_id('hnd', handoff)} in this project", id=row_id("hnd", handoff))
+    return _handoff(row)
+
+
+def list_handoffs(
+    conn: Connection, project: int, *, state: str | None = None, before: int | None = None, limit: int = 50
+) -> list[HandoffRow]:
+    """Newest first."""
+    return [_handoff(r) for r in conn.rows(_LIST, {
+        "project": project, "state": state, "before": _NEWEST if before is None else before, "limit": limit,
+        "now": conn.now()})]  # fmt: skip
+
+
+def choose_handoff(
+    conn: Connection, project: int, *, worktree: str | None, branch: str | None, for_stream: int | None = None
+) -> Choice:
+    """The one for a session in this worktree: of the same worktree, else of the same branch, else the newest.
+
+    A session is not offered what it left itself.
+    """
+    there = [h for h in open_handoffs(conn, project) if h.stream != for_stream]
+    for because, fits in (
+        ("left in this worktree", lambda h: worktree is not None and h.worktree == worktree),
+        ("left on this branch", lambda h: branch is not None and h.branch == branch),
+        ("the newest of this project", lambda _: True),
+    ):
+        chosen = next(filter(fits, there), None)
+        if chosen is not None:
+            return Choice(chosen=chosen, because=because, others=tuple(h for h in there if h.id != chosen.id))
+    return Choice(chosen=None, because="no handoff is open", others=())
+
+
+def acknowledge_handoff(conn: Connection, project: int, handoff: int, by: str) -> bool:
+    """Somebody has taken it up; False where it was not open any more."""
+    found = get_handoff(conn, project, handoff)
+    taken = found.state == "open" and conn.run(_ACKNOWLEDGE, {"id": handoff, "by": by, "now": conn.now()}) > 0
+    if taken:
+        record_changes(conn, project, [
+            NewChange(kind="handoff.acknowledged", ref=row_id("hnd", handoff), stream=found.stream, data={"by": by})
+        ])  # fmt: skip
+    return taken
+
+
+def expire_handoffs(conn: Connection, _after: int, limit: int) -> tuple[int, int]:
+    """(how many, 1 where there may be more)."""
+    gone = conn.run(_EXPIRE, {"now": conn.now(), "limit": limit})
+    return gone, int(gone == limit)

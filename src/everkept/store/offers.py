@@ -1,0 +1,140 @@
+"""Offers: what one session's context was given, and whether it took it up (G11). Reading consumes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import text
+
+from everkept.domain.ids import row_id
+from everkept.errors import NotFound
+from everkept.store.connection import Connection
+from everkept.store.handoffs import acknowledge_handoff
+
+STALE_US: Final = 7 * 86_400 * 1_000_000
+"""An offer that nobody acknowledged for so long has expired; what it offered is offered again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receiver:
+    """A session as it was when it got something: `epoch` counts its clears and compactions."""
+
+    agent: str
+    native: str
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferRow:
+    id: int
+    receiver: Receiver
+    handoff: int | None
+    items: tuple[str, ...]
+    body: str
+    state: str
+    offered_at: int
+    shown_at: int | None
+    acknowledged_at: int | None
+
+
+_COLUMNS = """
+select id, agent, native_id, epoch, handoff_id, items, body, state, offered_at, shown_at, acknowledged_at from offers
+where project_id = :project """
+_BY_ID = text(_COLUMNS + "and id = :id")
+_TO = text(
+    _COLUMNS + "and agent = :agent and native_id = :native and epoch = :epoch and state <> 'expired' order by id"
+)
+_EPOCH = text("select max(epoch) from offers where project_id = :project and agent = :agent and native_id = :native")
+_ADD = text("""
+insert into offers(project_id, agent, native_id, epoch, handoff_id, items, body, state, offered_at)
+values(:project, :agent, :native, :epoch, :handoff, :items, :body, 'offered', :now) returning id""")
+_SHOWN = text("""
+update offers set state = 'shown', shown_at = :now, shown_seq = coalesce((select s.last_seq from streams s
+    where s.project_id = :project and s.kind = 'session' and s.name = offers.agent || '/' || offers.native_id), 0)
+where project_id = :project and id = :id and state = 'offered'""")
+_WAITING = text("""
+select id, handoff_id, shown_seq from offers where project_id = :project and agent = :agent and native_id = :native
+  and state = 'shown'""")
+# A genuine prompt after it was shown, and after that a result or the end of the turn.
+_TAKEN_UP = text("""
+select 1 from events p join events r on r.stream_id = p.stream_id and r.seq > p.seq
+where p.stream_id = :stream and p.seq > :seq and p.role = 'user' and p.metadata->>'genuine' = 1
+  and p.metadata->>'kind' = 'prompt'
+  and (r.metadata->>'kind' = 'turn_end' or (r.metadata->>'kind' = 'tool' and r.metadata->'tool'->>'ended' = 1))
+limit 1""")
+_ACKNOWLEDGE = text("update offers set state = 'acknowledged', acknowledged_at = :now where id = :id")
+_EXPIRE = text("""
+update offers set state = 'expired' where id in (
+  select id from offers where state in ('offered', 'shown') and offered_at <= :before limit :limit)""")
+
+
+def _offer(r: tuple[Any, ...]) -> OfferRow:
+    return OfferRow(
+        id=r[0], receiver=Receiver(agent=r[1], native=r[2], epoch=r[3]), handoff=r[4], items=tuple(json.loads(r[5])),
+        body=r[6], state=r[7], offered_at=r[8], shown_at=r[9], acknowledged_at=r[10],
+    )  # fmt: skip
+
+
+def current_epoch(conn: Connection, project: int, agent: str, native: str) -> int:
+    """Of the receiver's newest offer; 0 where it had none."""
+    return int(conn.scalar(_EPOCH, {"project": project, "agent": agent, "native": native}) or 0)
+
+
+def make_offer(
+    conn: Connection, project: int, receiver: Receiver, *, handoff: int | None, items: Sequence[str], body: str
+) -> OfferRow:
+    """Note what is given, before it is given. The same again to the same receiver is the same offer."""
+    for earlier in offers_to(conn, project, receiver):
+        if earlier.body == body and earlier.items == tuple(items):
+            return earlier
+    id_ = conn.scalar(_ADD, {
+        "project": project, "agent": receiver.agent, "native": receiver.native, "epoch": receiver.epoch,
+        "handoff": handoff, "items": json.dumps(list(items)), "body": body, "now": conn.now(),
+    })  # fmt: skip
+    return get_offer(conn, project, int(id_))
+
+
+def get_offer(conn: Connection, project: int, offer: int) -> OfferRow:
+    row = conn.first(_BY_ID, {"project": project, "id": offer})
+    if row is None:
+        raise NotFound(f"there is no offer {row_id('off', offer)} in this project", id=row_id("off", offer))
+    return _offer(row)
+
+
+def offers_to(conn: Connection, project: int, receiver: Receiver) -> list[OfferRow]:
+    """Oldest first, of this epoch."""
+    return [_offer(r) for r in conn.rows(_TO, {
+        "project": project, "agent": receiver.agent, "native": receiver.native, "epoch": receiver.epoch})]  # fmt: skip
+
+
+def note_shown(conn: Connection, project: int, offer: int) -> None:
+    """The hook has printed it. Of an offer that is not there any more nothing is noted."""
+    conn.run(_SHOWN, {"project": project, "id": offer, "now": conn.now()})
+
+
+def note_taken_up(conn: Connection, project: int, stream: int, agent: str, native: str) -> int:
+    """Acknowledge what this session was shown, and has worked on since; how many offers.
+
+    Starts, ends, notifications and compactions acknowledge nothing: a session that did nothing uses nothing up.
+    """
+    taken = 0
+    for offer, handoff, seq in conn.rows(_WAITING, {"project": project, "agent": agent, "native": native}):
+        if conn.first(_TAKEN_UP, {"stream": stream, "seq": seq}) is not None:
+            taken += 1
+            acknowledge_offer(conn, project, offer, handoff, f"{agent}/{native}")
+    return taken
+
+
+def acknowledge_offer(conn: Connection, project: int, offer: int, handoff: int | None, by: str) -> None:
+    conn.run(_ACKNOWLEDGE, {"id": offer, "now": conn.now()})
+    if handoff is not None:
+        acknowledge_handoff(conn, project, handoff, by)
+
+
+def expire_offers(conn: Connection, _after: int, limit: int) -> tuple[int, int]:
+    """(how many, 1 where there may be more)."""
+    gone = conn.run(_EXPIRE, {"before": conn.now() - STALE_US, "limit": limit})
+    return gone, int(gone == limit)

@@ -1,0 +1,485 @@
+"""Sessions of coding agents: their events under natural keys, whatever the way in, and what is known of each (G2).
+
+An event is told by up to three sources, in any order, any number of times: it is kept once. The key that tells so is
+its native id; a prompt that a hook announced without one is matched to the one in the transcript by its time and words.
+A richer source completes a poorer one as a revision: a second event that names the first, shown in its place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from sqlalchemy import text
+
+from everkept.config import Settings
+from everkept.domain.ids import ProjectId, StreamId, SubjectId
+from everkept.domain.passage import Analysed
+from everkept.domain.session import Kind
+from everkept.store.changes import NewChange, record_changes
+from everkept.store.connection import Connection, Row
+from everkept.store.effective import effective
+from everkept.store.jobs import ensure_lane, schedule
+from everkept.store.projects import ensure_subject
+from everkept.store.search import NewPassage, index_passages
+from everkept.store.streams import (
+    EVIDENCE,
+    EVIDENCE_NEVER,
+    EVIDENCE_WHILE_OFF,
+    StreamRow,
+    find_stream,
+    get_stream,
+    timer,
+    wake_embedder,
+)
+
+OWNER: Final = "me"
+"""Whose memory the sessions and pages of a project are."""
+MATCH_US: Final = 10_000_000
+"""How far apart two sources may date one prompt."""
+SAME_US: Final = 2_000_000
+"""Within this, the same words from the same source are one prompt: two hooks fired for it."""
+SIBLING_PULL_US: Final = 120_000_000
+"""The start of another session of the agent in a worktree ends the one before it so soon."""
+NO_LIMIT_US: Final = 1 << 62
+"""However long a session goes on, only its end or a pause closes a stretch."""
+HEARD: Final = {"hook": 1, "transcript": 2, "launch": 4}
+ENDS: Final[frozenset[Kind]] = frozenset({"session_end", "compaction", "clear"})
+"""What closes a stretch of a session, so that it is digested now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSessionEvent:
+    """One checked, redacted event, its text already analysed. Hashes are keyed with the project's secret."""
+
+    kind: Kind
+    role: str
+    name: str | None
+    content: str
+    metadata: str
+    occurred_at_us: int
+    key_hash: str
+    payload_hash: str
+    source: Literal["hook", "transcript", "launch"]
+    rank: int
+    """How much its source tells (`capture.agents.keeping`): a call with its output more than one announced."""
+    evidence: bool
+    counts: bool
+    """A genuine prompt or the result of a tool: what makes a session more than a phantom."""
+    tokens: int
+    analysed: Analysed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHeader:
+    agent: str
+    native: str
+    origin: Literal["hook", "import"]
+    parent: str | None = None
+    title: str | None = None
+    cwd: str | None = None
+    worktree: str | None = None
+    branch: str | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionBatch:
+    """Events of one session in the order they happened. `ended`: nothing more will come, as far as anybody knows."""
+
+    project: int
+    header: SessionHeader
+    events: tuple[NewSessionEvent, ...]
+    base: Settings
+    ended: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class SessionAppended:
+    stream: int | None
+    """None: nothing of it was new, and there is no such session here."""
+    stored: int = 0
+    genuine: int = 0
+    """Of the stored: prompts of a person and results of tools."""
+    revised: int = 0
+    """Stored in place of a poorer telling of the same event."""
+    known: int = 0
+    elsewhere: set[int] = field(default_factory=set)
+    """Streams of other sessions that had some of these events: a resume or fork of them."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Known:
+    key: str
+    stream: int
+    seq: int
+    payload: str
+    rank: int
+    heard: int
+    prompt_at: int | None
+
+
+def stream_name(agent: str, native: str) -> str:
+    return f"{agent}/{native}"
+
+
+_KNOWN = text("""
+select key_hash, stream_id, seq, payload_hash, rank, heard, prompt_at from natural_keys
+where project_id = :project and key_hash in (select value from json_each(:keys))""")
+_PROMPTS = text("""
+select key_hash, stream_id, seq, payload_hash, rank, heard, prompt_at from natural_keys
+where project_id = :project and stream_id = :stream and prompt_at is not null""")
+_ADD_KEY = text("""
+insert into natural_keys(project_id, key_hash, stream_id, seq, payload_hash, rank, heard, prompt_at)
+values(:project, :key, :stream, :seq, :payload, :rank, :heard, :prompt_at)
+on conflict(project_id, key_hash) do update set seq = excluded.seq, payload_hash = excluded.payload_hash,
+  rank = excluded.rank, heard = excluded.heard""")
+_ADD_STREAM = text("""
+insert into streams(project_id, subject_id, lane_id, kind, name, settings, created_at)
+values(:project, :subject, :lane, 'session', :name, '{}', :now) on conflict do nothing""")
+_ADD_EVENT = text("""
+insert into events(stream_id, seq, project_id, role, name, content, occurred_at, zone_min, recorded_at, key_hash,
+  payload_hash, evidence, metadata, tokens, model)
+values(:stream, :seq, :project, :role, :name, :content, :occurred_at, null, :now, null, :payload, :evidence, :metadata,
+  :tokens, null)""")
+_MOVE = text("""
+update streams set last_seq = :last_seq, last_recorded_at = :now, pending_tokens = :tokens, pulled_due_at = null
+where id = :id""")
+_END = text("update streams set end_through = :through where id = :id and end_through < :through")
+_NOTE = text("""
+insert into sessions(stream_id, project_id, agent, native_id, parent, origin, title, cwd, worktree, branch, model,
+  genuine, started_at, last_event_at)
+values(:stream, :project, :agent, :native, :parent, :origin, :title, :cwd, :worktree, :branch, :model, :genuine, :first,
+  :last)
+on conflict(stream_id) do update set parent = coalesce(sessions.parent, excluded.parent),
+  title = coalesce(excluded.title, sessions.title), cwd = coalesce(sessions.cwd, excluded.cwd),
+  worktree = coalesce(sessions.worktree, excluded.worktree), branch = coalesce(excluded.branch, sessions.branch),
+  model = coalesce(excluded.model, sessions.model), genuine = sessions.genuine + excluded.genuine,
+  started_at = coalesce(min(sessions.started_at, excluded.started_at), excluded.started_at, sessions.started_at),
+  last_event_at = max(coalesce(sessions.last_event_at, 0), coalesce(excluded.last_event_at, 0))""")
+
+
+def append_session(conn: Connection, batch: SessionBatch) -> SessionAppended:
+    """Take the events that are new or richer than what is known; may be repeated with the same answer but `stored`.
+
+    An event that was erased stays out under its natural key. Raises NotFound where the project was erased.
+    """
+    known = _known(conn, batch)
+    stream = find_stream(conn, batch.project, "session", stream_name(batch.header.agent, batch.header.native))
+    new = stream is None
+    if stream is None:
+        if all(e.key_hash in known for e in batch.events):  # all of another session, or erased
+            streams = {one.stream for one in known.values()}
+            return SessionAppended(stream=None, known=len(batch.events), elsewhere=streams)
+        stream = _create(conn, batch)
+    answer = SessionAppended(stream=stream.id)
+    prompts = [] if new else _prompts(conn, batch, stream)
+    now = conn.now()
+    settings = effective(batch.base, stream.project_settings, stream.settings)
+    rows: list[Row] = []
+    passages: list[NewPassage] = []
+    keys: list[_Known] = []
+    first = stream.last_seq + 1
+    end_through = 0
+    for event in batch.events:
+        same = known.get(event.key_hash) or _match(event, prompts)
+        if same is not None:
+            fresh = event.key_hash not in known
+            if not _completes(same, event) or same.stream != stream.id:
+                answer.known += 1
+                if same.stream != stream.id:
+                    answer.elsewhere.add(same.stream)
+                _hear(same, event, known, keys, fresh=fresh)
+                continue
+            answer.revised += 1
+        else:
+            answer.stored += 1
+            answer.genuine += event.counts
+        stream.last_seq += 1
+        stream.pending_tokens += event.tokens
+        rows.append(_event_row(stream, event, now, None if same is None else same.seq, enabled=settings.memory.enabled))
+        passages.append(_passage(stream, event))
+        _note_key(same, event, stream, known, prompts, keys)
+        if event.kind in ENDS:
+            end_through = stream.last_seq
+    if batch.ended and stream.last_seq > stream.covered_seq:
+        end_through = stream.last_seq
+    conn.many_in_order(_ADD_EVENT, rows)
+    index_passages(conn, passages)
+    conn.many(_ADD_KEY, [
+        {"project": batch.project, "key": k.key, "stream": k.stream, "seq": k.seq, "payload": k.payload, "rank": k.rank,
+         "heard": k.heard, "prompt_at": k.prompt_at}
+        for k in {k.key: k for k in keys}.values()
+    ])  # fmt: skip
+    if rows or new:
+        _note(conn, batch, stream, answer.genuine)
+    if rows:
+        conn.run(_MOVE, {"id": stream.id, "last_seq": stream.last_seq, "now": now, "tokens": stream.pending_tokens})
+    if rows or end_through > stream.covered_seq:
+        _arm(conn, stream, settings, now, end_through)
+    if rows:
+        wake_embedder(conn, batch.project)
+        name = stream_name(batch.header.agent, batch.header.native)
+        record_changes(conn, batch.project, [NewChange(
+            kind="session.appended", ref=name, subject=stream.subject, stream=stream.id,
+            data={"first_seq": first, "last_seq": stream.last_seq},
+        )])  # fmt: skip
+    return answer
+
+
+def _create(conn: Connection, batch: SessionBatch) -> StreamRow:
+    name = stream_name(batch.header.agent, batch.header.native)
+    subject = ensure_subject(conn, batch.project, OWNER)
+    lane = ensure_lane(conn, batch.project, subject)
+    conn.run(_ADD_STREAM, {"project": batch.project, "name": name, "subject": subject, "lane": lane, "now": conn.now()})
+    stream = find_stream(conn, batch.project, "session", name)
+    assert stream is not None
+    _pull_siblings(conn, batch, stream.id)
+    return stream
+
+
+def _known(conn: Connection, batch: SessionBatch) -> dict[str, _Known]:
+    keys = json.dumps([e.key_hash for e in batch.events])
+    rows = conn.rows(_KNOWN, {"project": batch.project, "keys": keys})
+    return {r[0]: _known_row(r) for r in rows}
+
+
+def _known_row(r: tuple[Any, ...]) -> _Known:
+    return _Known(key=r[0], stream=r[1], seq=r[2], payload=r[3], rank=r[4], heard=r[5], prompt_at=r[6])
+
+
+def _prompts(conn: Connection, batch: SessionBatch, stream: StreamRow) -> list[_Known]:
+    """The prompts that a batch with prompts in it may be matched to."""
+    if not any(e.kind == "prompt" for e in batch.events):
+        return []
+    return [_known_row(r) for r in conn.rows(_PROMPTS, {"project": batch.project, "stream": stream.id})]
+
+
+def _match(event: NewSessionEvent, prompts: Sequence[_Known]) -> _Known | None:
+    """The same prompt as another source told it: nearest in time, the same words first."""
+    if event.kind != "prompt":
+        return None
+    best: tuple[int, int, _Known] | None = None
+    for one in prompts:
+        apart = abs((one.prompt_at or 0) - event.occurred_at_us)
+        same_words = one.payload == event.payload_hash
+        if one.heard & HEARD[event.source]:
+            if event.source != "hook" or not same_words or apart > SAME_US:
+                continue
+        elif apart > MATCH_US:
+            continue
+        rank = (int(not same_words), apart, one)
+        if best is None or rank[:2] < best[:2]:
+            best = rank
+    return None if best is None else best[2]
+
+
+def _completes(known: _Known, event: NewSessionEvent) -> bool:
+    """Whether this telling has more in it, or is a later state from a source that is as good."""
+    if known.payload == event.payload_hash:
+        return False
+    return event.rank > known.rank or (event.rank == known.rank and event.source == "transcript")
+
+
+def _hear(same: _Known, event: NewSessionEvent, known: dict[str, _Known], keys: list[_Known], *, fresh: bool) -> None:
+    """Note that this source has told of it too, and under which key."""
+    if same.heard & HEARD[event.source] and not fresh:
+        return
+    same.heard |= HEARD[event.source]
+    keys.append(same)
+    if fresh:
+        alias = _Known(key=event.key_hash, stream=same.stream, seq=same.seq, payload=same.payload, rank=same.rank,
+                       heard=same.heard, prompt_at=None)  # fmt: skip
+        known[event.key_hash] = alias
+        keys.append(alias)
+
+
+def _note_key(
+    same: _Known | None, event: NewSessionEvent, stream: StreamRow, known: dict[str, _Known], prompts: list[_Known],
+    keys: list[_Known],
+) -> None:  # fmt: skip
+    heard = HEARD[event.source] | (0 if same is None else same.heard)
+    at = event.occurred_at_us if event.kind == "prompt" else None
+    entry = _Known(key=event.key_hash, stream=stream.id, seq=stream.last_seq, payload=event.payload_hash,
+                   rank=event.rank, heard=heard, prompt_at=at)  # fmt: skip
+    known[event.key_hash] = entry
+    keys.append(entry)
+    if same is not None and same.key != event.key_hash:
+        same.seq, same.payload, same.rank, same.heard = entry.seq, entry.payload, entry.rank, heard
+        keys.append(same)
+    elif at is not None:
+        prompts.append(entry)
+
+
+def _event_row(stream: StreamRow, event: NewSessionEvent, now: int, revises: int | None, *, enabled: bool) -> Row:
+    """In the order of `_ADD_EVENT`."""
+    evidence = EVIDENCE_NEVER if not event.evidence else EVIDENCE if enabled else EVIDENCE_WHILE_OFF
+    metadata = event.metadata if revises is None else f'{{"revises":{revises},{event.metadata[1:]}'
+    return (
+        stream.id, stream.last_seq, stream.project, event.role, event.name, event.content, event.occurred_at_us, now,
+        event.payload_hash, evidence, metadata, event.tokens,
+    )  # fmt: skip
+
+
+def _passage(stream: StreamRow, event: NewSessionEvent) -> NewPassage:
+    return NewPassage(
+        project=ProjectId(stream.project), subject=SubjectId(stream.subject), kind="turn", analysed=event.analysed,
+        stream=StreamId(stream.id), seq=stream.last_seq, speaker=event.name or event.role,
+        occurred_at_us=event.occurred_at_us,
+    )  # fmt: skip
+
+
+def _note(conn: Connection, batch: SessionBatch, stream: StreamRow, genuine: int) -> None:
+    header = batch.header
+    times = [e.occurred_at_us for e in batch.events]
+    conn.run(_NOTE, {
+        "stream": stream.id, "project": batch.project, "agent": header.agent, "native": header.native,
+        "parent": header.parent, "origin": header.origin, "title": header.title, "cwd": header.cwd,
+        "worktree": header.worktree, "branch": header.branch, "model": header.model,
+        "genuine": genuine, "first": min(times, default=None),
+        "last": max(times, default=None),
+    })  # fmt: skip
+
+
+def _arm(conn: Connection, stream: StreamRow, settings: Settings, now: int, end_through: int) -> None:
+    """The timer after accepted events: the idle time from now, or at once where something ends a stretch."""
+    if end_through > stream.covered_seq:
+        conn.run(_END, {"id": stream.id, "through": end_through})
+        schedule(conn, [timer(stream, now, None)])
+    elif settings.memory.enabled and settings.window.idle_s is not None:
+        schedule(conn, [timer(stream, now + int(settings.window.idle_s * 1e6), NO_LIMIT_US)])
+
+
+_SIBLINGS = text("""
+update streams set pulled_due_at = :due where covered_seq < last_seq and id <> :new
+  and (pulled_due_at is null or pulled_due_at > :due) and id in (
+    select stream_id from sessions where project_id = :project and agent = :agent and worktree = :worktree)
+returning id""")
+_PULL_TIMERS = text("""
+update jobs set due_at = :due where kind = 'open_window' and state in ('waiting', 'ready') and due_at > :due
+  and key in (select value from json_each(:keys))""")
+
+
+def _pull_siblings(conn: Connection, batch: SessionBatch, stream: int) -> None:
+    """Sessions of the same agent in the same worktree have probably ended when another one starts."""
+    if batch.header.worktree is None or batch.header.parent is not None:
+        return
+    due = conn.now() + SIBLING_PULL_US
+    rows = conn.rows(_SIBLINGS, {
+        "due": due, "new": stream, "project": batch.project, "agent": batch.header.agent,
+        "worktree": batch.header.worktree,
+    })  # fmt: skip
+    if rows:
+        conn.run(_PULL_TIMERS, {"due": due, "keys": json.dumps([str(r[0]) for r in rows])})
+        conn.hint(due)
+
+
+# ---- reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    stream: int
+    project: int
+    agent: str
+    native: str
+    parent: str | None
+    origin: str
+    title: str | None
+    cwd: str | None
+    worktree: str | None
+    branch: str | None
+    model: str | None
+    genuine: int
+    started_at: int | None
+    last_event_at: int | None
+    digested_seq: int
+    digest_hash: str | None
+    trivial_because: str | None
+    finished_seq: int | None
+    last_seq: int
+    page: str | None
+    """Slug of its page."""
+
+    @property
+    def phantom(self) -> bool:
+        """Nothing was asked and nothing was done: never digested, and no offer made to it is acknowledged."""
+        return self.genuine == 0
+
+
+_COLUMNS = """
+select x.stream_id, x.project_id, x.agent, x.native_id, x.parent, x.origin, x.title, x.cwd, x.worktree, x.branch,
+  x.model, x.genuine, x.started_at, x.last_event_at, x.digested_seq, x.digest_hash, x.trivial_because, x.finished_seq,
+  s.last_seq,
+  (select g.slug from pages g where g.stream_id = x.stream_id and g.kind = 'session' and g.deleted_at is null)
+from sessions x join streams s on s.id = x.stream_id join subjects u on u.id = s.subject_id
+where s.erased_at is null and u.erased_at is null and x.project_id = :project """
+_BY_STREAM = text(_COLUMNS + "and x.stream_id = :stream")
+_BY_NATIVE = text(_COLUMNS + "and x.native_id = :native and (:agent is null or x.agent = :agent)")
+_LIST = text(_COLUMNS + "and x.stream_id < :before and (:agent is null or x.agent = :agent)"
+             " order by x.stream_id desc limit :limit")  # fmt: skip
+_UNDIGESTED = text(_COLUMNS + "and x.digested_seq < s.last_seq and x.genuine > 0 and x.worktree = :worktree"
+                   " order by x.last_event_at desc limit :limit")  # fmt: skip
+_CHILDREN = text(_COLUMNS + "and x.agent = :agent and x.parent = :native order by x.stream_id")
+_NEWEST = 2**63 - 1
+
+
+def _session(r: tuple[Any, ...]) -> SessionRow:
+    return SessionRow(
+        stream=r[0], project=r[1], agent=r[2], native=r[3], parent=r[4], origin=r[5], title=r[6], cwd=r[7],
+        worktree=r[8], branch=r[9], model=r[10], genuine=r[11], started_at=r[12], last_event_at=r[13],
+        digested_seq=r[14], digest_hash=r[15], trivial_because=r[16], finished_seq=r[17], last_seq=r[18], page=r[19],
+    )  # fmt: skip
+
+
+def find_session(conn: Connection, project: int, stream: int) -> SessionRow | None:
+    row = conn.first(_BY_STREAM, {"project": project, "stream": stream})
+    return None if row is None else _session(row)
+
+
+def find_native_session(conn: Connection, project: int, native: str, agent: str | None = None) -> SessionRow | None:
+    row = conn.first(_BY_NATIVE, {"project": project, "native": native, "agent": agent})
+    return None if row is None else _session(row)
+
+
+def list_sessions(
+    conn: Connection, project: int, *, agent: str | None = None, before: int | None = None, limit: int = 50
+) -> list[SessionRow]:
+    """Newest first."""
+    params = {"project": project, "agent": agent, "before": _NEWEST if before is None else before, "limit": limit}
+    return [_session(r) for r in conn.rows(_LIST, params)]
+
+
+def undigested_sessions(conn: Connection, project: int, worktree: str, limit: int = 3) -> list[SessionRow]:
+    """Of a worktree, those with events that no digest has seen, newest first; phantoms left out."""
+    return [_session(r) for r in conn.rows(_UNDIGESTED, {"project": project, "worktree": worktree, "limit": limit})]
+
+
+def child_sessions(conn: Connection, session: SessionRow) -> list[SessionRow]:
+    """Sub-agents that it started."""
+    params = {"project": session.project, "agent": session.agent, "native": session.native}
+    return [_session(r) for r in conn.rows(_CHILDREN, params)]
+
+
+def end_session(conn: Connection, session: SessionRow) -> tuple[bool, str]:
+    """Ask for its digest now; durable before it is answered. (queued, reason)."""
+    stream = get_stream(conn, session.stream)
+    if stream.covered_seq >= stream.last_seq:
+        return False, "every event of the session is digested or about to be"
+    conn.run(_END, {"id": stream.id, "through": stream.last_seq})
+    schedule(conn, [timer(stream, conn.now(), None)])
+    return True, f"{stream.last_seq - stream.covered_seq} events await their digest"
+
+
+_PROJECT_OF = text("""
+select p.name from sessions x join streams s on s.id = x.stream_id and s.erased_at is null
+  join subjects u on u.id = s.subject_id and u.erased_at is null join projects p on p.id = x.project_id
+where x.agent = :agent and x.native_id = :native and p.erased_at is null order by x.stream_id limit 1""")
+
+
+def project_of_session(conn: Connection, agent: str, native: str) -> str | None:
+    """The project that a session was put into when its first event came."""
+    found = conn.scalar(_PROJECT_OF, {"agent": agent, "native": native})
+    return None if found is None else str(found)
