@@ -14,8 +14,9 @@ import structlog
 
 from everkept.api import views as v
 from everkept.api.base import Parts
-from everkept.api.diagnosing import diagnose_unopened
+from everkept.api.diagnosing import DiagnosisHere, diagnose_unopened, with_agents
 from everkept.api.hookdesk import HookDesk
+from everkept.api.ingesting import Ingest
 from everkept.api.local import LocalService
 from everkept.api.operating import token_hash
 from everkept.api.scoping import resolve_scope
@@ -38,6 +39,7 @@ from everkept.recall.rank import Weights
 from everkept.recall.search import Searcher
 from everkept.store.connection import Connection
 from everkept.store.copy import our_errors
+from everkept.store.diagnosis.look import AgentsAround
 from everkept.store.jobs import count
 from everkept.store.journal import StoreJournal
 from everkept.store.projects import DEFAULT_PROJECT, ensure_project, find_key, find_project, list_projects
@@ -75,6 +77,9 @@ class Application:
 
     async def resolve_scope(self, checkout: Checkout) -> v.Scope:
         return await resolve_scope(self.parts.store, checkout)
+
+    def ingest(self, *, project: str | None, confined: bool) -> Ingest:
+        return Ingest(self.parts, project=project, confined=confined)
 
     def hooks(self) -> HookDesk:
         """What a process that is awake for the hooks of this home does."""
@@ -208,6 +213,11 @@ def diagnose_unopened_store(settings: Settings, *, project: str, subject: str | 
     return diagnose_unopened(
         database_path(settings), settings, SystemClock(), pools, project=project, subject=subject, full=full
     )
+
+
+def diagnosis_with_agents(found: v.Diagnosis, settings: Settings, around: AgentsAround) -> DiagnosisHere:
+    """What was found in this store, and what lies around it on this machine."""
+    return with_agents(found, database_path(settings), settings, SystemClock(), around)
 
 
 def database_path(settings: Settings) -> Path:

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from tests.acceptance.test_cli import TIMEOUT_S, environment, everkept, serving  # noqa: F401 - fixtures
+from tests.acceptance.test_cli import environment, serving
+
+from everkept.doors.cli.main import run
+
+__all__ = ["environment"]
+"""A fixture that is another module's."""
 
 TRANSCRIPTS = Path(__file__).parents[1] / "data" / "transcripts"
 SOURCE = TRANSCRIPTS / "claude-reliability" / "claude-code-coverage-test-fix.jsonl"
 REMOTE = "github.com/acme/app"
 
 
-class Desk:
-    """Somebody's home folder, with a clone in it and what Claude Code keeps of a session there."""
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
 
-    def __init__(self, home: Path, env: dict[str, str]) -> None:
-        self.env = env | {"HOME": str(home), "USERPROFILE": str(home), "COLUMNS": "200"}
+
+class Desk:
+    """Somebody's home folder, with a clone in it and what Claude Code keeps of a session there.
+
+    Commands run in this process, on a store of their own: that saves loading everything dozens of times.
+    """
+
+    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.patch, self._capsys = monkeypatch, capsys
         self.clone = home / "code" / "app"
         self.kept = home / ".claude" / "projects" / "-code-app"
         (self.clone / ".git").mkdir(parents=True)
@@ -35,11 +49,12 @@ class Desk:
     def write(self, lines: int) -> None:
         (self.kept / "session.jsonl").write_text("\n".join(self.lines[:lines]) + "\n", "utf-8")
 
-    def __call__(self, *arguments: str, stdin: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "everkept", *arguments], env=self.env, cwd=cwd or self.clone, input=stdin,
-            capture_output=True, encoding="utf-8", timeout=TIMEOUT_S, check=False,
-        )  # fmt: skip
+    def __call__(self, *arguments: str, stdin: str = "", cwd: Path | None = None) -> Done:
+        self.patch.chdir(cwd or self.clone)
+        self.patch.setattr("sys.stdin", io.StringIO(stdin))
+        self._capsys.readouterr()
+        code = run(arguments)
+        return Done(code, *self._capsys.readouterr())
 
     def json(self, *arguments: str) -> Any:
         done = self(*arguments, "--json")
@@ -48,8 +63,18 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, environment: dict[str, str]) -> Desk:  # noqa: F811
-    return Desk(tmp_path / "user", environment)
+def desk(
+    tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Desk:
+    home = tmp_path / "user"
+    for name in set(os.environ) - set(environment):
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        if name.startswith("EVERKEPT_"):
+            monkeypatch.setenv(name, value)
+    for name, value in {"HOME": str(home), "USERPROFILE": str(home), "COLUMNS": "200"}.items():
+        monkeypatch.setenv(name, value)
+    return Desk(home, monkeypatch, capsys)
 
 
 def test_what_exists_is_found_by_itself_and_every_line_is_accounted_for(desk: Desk) -> None:
@@ -119,19 +144,22 @@ def test_a_page_goes_through_its_versions_and_stays_deleted(desk: Desk) -> None:
     assert desk.json("pages", "--kind", "rule")["items"] == []
 
 
-def test_beside_a_server_of_this_home_the_import_goes_into_the_same_store(desk: Desk) -> None:
-    with serving(desk.env):
+def test_beside_a_server_of_this_home_the_import_goes_into_the_same_store(
+    desk: Desk, environment: dict[str, str]
+) -> None:
+    url = f"http://{environment['EVERKEPT_BIND']}"
+    with serving(environment):
         done = desk("import", "claude-code")
         assert done.returncode == 0, done.stderr
-        assert f"beside the server at http://{desk.env['EVERKEPT_BIND']}" in done.stderr
+        assert f"beside the server at {url}" in done.stderr
         listed = desk("sessions")
-        assert f"using the server at http://{desk.env['EVERKEPT_BIND']}" in listed.stderr
+        assert f"using the server at {url}" in listed.stderr
         assert f"project {REMOTE}, found by the remote" in listed.stderr
         assert "digested" in listed.stdout
         assert desk("sessions", cwd=desk.clone.parent).returncode == 4
         handoff = desk.json("handoffs")["items"][0]["id"]
         assert desk("handoffs", "take", handoff).returncode == 0
-        desk.env["EVERKEPT_URL"] = f"http://{desk.env['EVERKEPT_BIND']}"
+        desk.patch.setenv("EVERKEPT_URL", url)
         assert desk("import", "claude-code").returncode == 0
     refused = desk("import", "claude-code")
     assert refused.returncode == 2

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,13 @@ import httpx2
 import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from tests.stubs.real_server import serving
 
+from everkept.hook import install_hook
+
 TOOLS = ["remember", "recall", "read", "forget", "handoff", "timeline", "review", "status"]
-WAIT_S = 120
+WAIT_S = 60
 HEAVY = ("numpy", "wordllama", "onnxruntime", "tokenizers", "sqlalchemy", "everkept.models", "everkept.recall", "mcp.")
 """Modules that handshake and list must do without."""
 MESSAGES: dict[str, dict[str, Any]] = {
@@ -149,10 +152,14 @@ def test_a_client_over_http_lists_and_calls_every_tool(tmp_path, mode):
         asyncio.run(use(url))
 
 
-def streamable(url: str, headers: dict[str, str]) -> Any:
-    from mcp.client.streamable_http import streamable_http_client
-
-    return streamable_http_client(f"{url}/mcp", http_client=httpx2.AsyncClient(headers=headers))
+@asynccontextmanager
+async def streamable(url: str, headers: dict[str, str]) -> AsyncIterator[Any]:
+    """The SDK's transport, with headers of ours."""
+    async with (
+        httpx2.AsyncClient(headers=headers) as http,
+        streamable_http_client(f"{url}/mcp", http_client=http) as two,
+    ):
+        yield two
 
 
 def test_http_holds_no_connection_open_and_takes_rubbish(tmp_path):
@@ -328,33 +335,30 @@ def test_what_hooks_wrote_is_taken_in_before_the_answer_and_what_waits_is_told(e
         "session_id": "s1", "hook_event_name": "UserPromptSubmit", "cwd": str(checkout),
         "prompt": "Rename the lighthouse module to beacon.",
     }  # fmt: skip
-    hook = [sys.executable, "-I", "-S", str(hook_script()), "--agent", "claude-code"]
+    home = Path(environment["EVERKEPT_HOME"])
+    install_hook(home)
     subprocess.run(
-        hook, input=json.dumps(payload), env={**environment, "EVERKEPT_HOOK_WORKER": "0"}, cwd=checkout, text=True,
-        capture_output=True, timeout=WAIT_S, check=True,
+        [sys.executable, "-I", "-S", str(home / "hook.py"), "--agent", "claude-code"], input=json.dumps(payload),
+        env=environment, cwd=checkout, text=True, capture_output=True, timeout=WAIT_S, check=True,
     )  # fmt: skip
 
     async def use() -> None:
         async with client(environment, checkout) as server:
-            found = await eventually(lambda: call(server, "recall", query="lighthouse beacon"))
+            found = await once_taken_in(server, "lighthouse beacon")
             assert "beacon" in text_of(found)
             assert (await done(server, "status"))["spool_waiting"] == 0
 
     asyncio.run(use())
 
 
-def hook_script() -> Path:
-    from everkept.hook import hook_script as script
-
-    return Path(script.__file__)
-
-
-async def eventually(ask: Callable[[], Awaitable[types.CallToolResult]]) -> types.CallToolResult:
-    """At most 200 ms of draining go before an answer: on a busy machine the next one has it."""
+async def once_taken_in(server: Client, query: str) -> types.CallToolResult:
+    """At most 200 ms of taking in go before an answer; on a busy machine a later one has it, and each tells."""
     until = time.monotonic() + WAIT_S
-    while (answer := await ask()).is_error:
+    while True:
+        answer = await call(server, "recall", query=query)
+        if not answer.is_error and answer.structured_content["records_waiting"] == 0:
+            return answer
         assert time.monotonic() < until, text_of(answer)
-    return answer
 
 
 def test_an_unreadable_store_is_could_not_look_and_the_server_stays(environment, checkout, tmp_path):
@@ -386,7 +390,10 @@ def started(environment: dict[str, str], folder: Path) -> Iterator[subprocess.Po
         yield process
     finally:
         process.kill()
-        process.communicate()
+        process.wait(WAIT_S)
+        for pipe in (process.stdin, process.stdout):
+            assert pipe is not None
+            pipe.close()
 
 
 Ask = Callable[..., dict[str, Any]]

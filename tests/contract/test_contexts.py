@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.stubs.agent_desk import Desk, a_desk
+from tests.stubs.agent_desk import Desk, a_checkout, a_desk, a_worktree
 
 from everkept.domain.context import CHARS_MAX, PROMPT_CHARS_MAX, PROMPT_TOKENS_MAX, TOKENS_MAX
 from everkept.domain.transcript import estimate_tokens
@@ -23,23 +23,6 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 @pytest.fixture
 def app(tmp_path: Path) -> Path:
     return a_checkout(tmp_path / "app")
-
-
-def a_checkout(top: Path, *, remote: str = "https://example.com/acme/app", branch: str = "main") -> Path:
-    (top / ".git").mkdir(parents=True)
-    (top / ".git" / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
-    (top / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {remote}\n')
-    return top
-
-
-def a_worktree(top: Path, of: Path, *, branch: str) -> Path:
-    own = of / ".git" / "worktrees" / top.name
-    own.mkdir(parents=True)
-    (own / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
-    (own / "commondir").write_text("../..\n")
-    top.mkdir()
-    (top / ".git").write_text(f"gitdir: {own}\n")
-    return top
 
 
 def plain(text: str) -> str:
@@ -150,48 +133,68 @@ def test_the_offer_is_noted_before_it_is_given(desk: Desk, app: Path, monkeypatc
 # ---- a prompt
 
 
-def test_a_prompt_is_given_what_bears_on_it_within_its_budget(desk: Desk, app: Path) -> None:
+@pytest.fixture
+def started(desk: Desk, app: Path) -> Desk:
+    """Session s2 of Codex has been given its start, before any page was written."""
     desk.work("claude-code", "s1", app)
+    assert desk.start("codex", "s2", app)
+    return desk
+
+
+DEPLOYED = "The billing service is deployed with make ship."
+ASKS = "How is the billing service deployed?"
+
+
+def test_a_prompt_is_given_what_bears_on_it_within_its_budget(started: Desk, app: Path) -> None:
     for n in range(12):
-        desk.page(app, f"Billing part {n}", f"The billing service, part {n}: " + "invoices are kept. " * 60)
-    desk.page(app, "Fonts", "Headings are set in a serif.")
-    given = desk.prompt("codex", "s2", app, "Where does the billing service keep invoices?")
+        started.page(app, f"Billing part {n}", f"The billing service, part {n}: " + "invoices are kept. " * 60)
+    given = started.prompt("codex", "s2", app, "Where does the billing service keep invoices?")
     assert "billing" in given.lower()
-    assert "Headings are set" not in given
     assert len(given) <= PROMPT_CHARS_MAX
     assert estimate_tokens(given) <= PROMPT_TOKENS_MAX
+    assert re.search(r"about \d+ tokens", given)
 
 
-def test_no_prompt_is_given_what_the_session_was_shown_before(desk: Desk, app: Path) -> None:
-    desk.work("claude-code", "s1", app)
-    desk.page(app, "Deploying", "The billing service is deployed with make ship.")
-    asks = "How is the billing service deployed?"
-    assert "make ship" in desk.prompt("codex", "s2", app, asks)
-    assert "make ship" not in desk.prompt("codex", "s2", app, f"{asks} And when?")
-    assert "make ship" in desk.start("codex", "s3", app)
-    assert "make ship" not in desk.prompt("codex", "s3", app, asks)
+def test_no_prompt_is_given_what_the_session_was_shown_before(started: Desk, app: Path) -> None:
+    started.page(app, "Deploying", DEPLOYED)
+    assert "make ship" in started.prompt("codex", "s2", app, ASKS)
+    assert "make ship" not in started.prompt("codex", "s2", app, f"{ASKS} And when?")
+    assert "make ship" in started.start("codex", "s3", app)
+    assert "make ship" not in started.prompt("codex", "s3", app, ASKS)
 
 
-def test_after_a_compaction_a_prompt_may_be_given_it_again(desk: Desk, app: Path) -> None:
-    desk.work("claude-code", "s1", app)
-    desk.page(app, "Deploying", "The billing service is deployed with make ship.")
-    asks = "How is the billing service deployed?"
-    assert "make ship" in desk.prompt("codex", "s2", app, asks)
-    assert "make ship" in desk.start("codex", "s2", app, source="compact")
-    assert "make ship" not in desk.prompt("codex", "s2", app, f"{asks} And when?")
+def test_what_was_changed_since_it_was_shown_is_no_news_to_a_prompt_but_to_a_resume(started: Desk, app: Path) -> None:
+    started.page(app, "Deploying", DEPLOYED)
+    assert "make ship" in started.prompt("codex", "s2", app, ASKS)
+    started.page(app, "Deploying", "The billing service is deployed with make release.")
+    assert "make release" in started.start("codex", "s2", app, source="resume")
+
+
+def test_after_a_compaction_a_prompt_repeats_only_what_that_did_not_show(started: Desk, app: Path) -> None:
+    started.page(app, "Deploying", DEPLOYED)
+    assert "make ship" in started.prompt("codex", "s2", app, ASKS)
+    assert "make ship" in started.start("codex", "s2", app, source="compact")
+    assert "make ship" not in started.prompt("codex", "s2", app, f"{ASKS} And when?")
+
+
+def test_what_the_start_could_not_give_the_first_prompt_gives(started: Desk, app: Path) -> None:
+    first = started.prompt("gemini", "s4", app, "Good morning.")
+    assert "Where the last session left off" in first
+    assert "Where the last session left off" not in started.prompt("gemini", "s4", app, "Where did the last end?")
 
 
 @pytest.mark.parametrize("prompt", ["", "   ", "?!", "…", "👍"])
-def test_a_prompt_without_words_is_given_nothing(desk: Desk, app: Path, prompt: str) -> None:
-    desk.work("claude-code", "s1", app)
-    assert desk.prompt("codex", "s2", app, prompt) == ""
+def test_a_prompt_without_words_is_given_nothing(started: Desk, app: Path, prompt: str) -> None:
+    assert started.prompt("codex", "s2", app, prompt) == ""
 
 
-def test_a_decision_stands_before_the_log_of_the_session_that_led_to_it(desk: Desk, app: Path) -> None:
-    desk.work("claude-code", "s1", app, "Choose the queue library for the mail service")
-    desk.page(app, "Queue library of the mail service", "We chose river as the queue library of the mail service.",
-              "decision")  # fmt: skip
-    given = desk.prompt("codex", "s2", app, "Which queue library did we choose for the mail service?")
-    first = next(line for line in given.splitlines() if line.startswith("## "))
-    assert "queue-library-of-the-mail-service" in first
+def test_a_decision_stands_before_the_log_of_the_session_that_led_to_it(started: Desk, app: Path) -> None:
+    """F04: the log has the same words, and is newer."""
+    started.page(app, "Queue library of the mail service", "We chose river as queue library of the mail service.",
+                 "decision")  # fmt: skip
+    started.work("claude-code", "s5", app, "Which queue library did we choose for the mail service?")
+    given = started.prompt("codex", "s2", app, "Which queue library did we choose for the mail service?")
+    headings = [line for line in given.splitlines() if line.startswith("## ")]
+    assert "queue-library-of-the-mail-service" in headings[0]
     assert "We chose river" in given
+    assert len(headings) == len(set(headings)), "nothing stands there twice"

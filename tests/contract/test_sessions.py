@@ -197,6 +197,18 @@ def test_digesting_again_without_anything_new_changes_nothing(world: Agents) -> 
     assert world.session("s1").finished_seq == 1
 
 
+def test_a_digest_of_the_same_content_takes_no_number(world: Agents) -> None:
+    """What came after it says nothing that the digest tells: a notification, and the end once more."""
+    world.work("s1")
+    world.drain()
+    world.told("s1", boundary("s1", "notification", "n1"), boundary("s1", "session_end", "e2"))
+    world.drain()
+    session = world.session("s1")
+    assert session.digested_seq == session.last_seq == 7
+    assert session.finished_seq == 1
+    assert world.store.read_now(get_page, world.project, session.page).version == 1
+
+
 def test_a_session_that_goes_on_is_digested_again_under_a_new_number(world: Agents) -> None:
     world.work("s1")
     world.drain()

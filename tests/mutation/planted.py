@@ -35,6 +35,8 @@ class Planted:
 API = "tests/contract/test_review_api.py::"
 APPEND = "tests/contract/engine/test_append.py::"
 CLAIM = "tests/contract/engine/test_claim.py::"
+DISTIL = "tests/contract/test_distil.py::"
+DISTILLED = "tests/unit/domain/test_distilled.py::"
 CONSUMERS = "tests/contract/engine/test_consumers.py::"
 EMBEDDING = "tests/contract/engine/test_embedding.py::"
 ERASE = "tests/contract/test_erase.py::"
@@ -47,6 +49,7 @@ OUTCOMES = "tests/contract/engine/test_outcomes.py::"
 RECEIPTS = "tests/contract/test_receipts.py::"
 SCHEDULE = "tests/contract/engine/test_schedule.py::"
 SEARCH = "tests/contract/test_search.py::"
+SESSIONS = "tests/contract/test_sessions.py::"
 STATUS = "tests/contract/test_status.py::"
 SWEEPS = "tests/contract/engine/test_sweeps.py::"
 TIMELINE = "tests/unit/domain/test_timeline.py::"
@@ -441,6 +444,72 @@ REMEMBERING = (
         name="deriving again pays for every reply again", guarantee="G16", layer="contract", file="store/reprocess.py",
         old="                if selection.fresh\n                else {}\n", new="",
         tests=(WEATHER + "test_deriving_again_uses_the_journal_and_doubles_nothing",),
+    ),
+    Planted(
+        name="a poorer telling takes the place of a richer one", guarantee="G2", layer="contract",
+        file="store/sessions.py",
+        old="    return event.rank > known.rank or (event.rank == known.rank and event.source == \"transcript\")\n",
+        new="    return True\n",
+        tests=(SESSIONS + "test_a_transcript_completes_a_call_that_a_hook_announced",),
+    ),
+    Planted(
+        name="a prompt that two sources tell is two", guarantee="G2", layer="contract", file="store/sessions.py",
+        old="        same = self.known.get(event.key_hash) or _match(event, self.prompts)\n",
+        new="        same = self.known.get(event.key_hash)\n",
+        tests=(SESSIONS + "test_a_prompt_told_by_hook_and_transcript_is_one",),
+    ),
+    Planted(
+        name="a session that did nothing uses a handoff up", guarantee="G11", layer="contract", file="store/offers.py",
+        old="        if conn.first(_TAKEN_UP, {\"stream\": stream, \"seq\": seq}) is not None:\n",
+        new="        if seq is not None:\n",
+        tests=(SESSIONS + "test_an_offer_is_taken_up_by_work_and_by_nothing_else",),
+    ),
+    Planted(
+        name="a deleted page is written again by the next digest", guarantee="G10", layer="contract",
+        file="store/pages.py",
+        old="        if there.deleted_at is not None and new.author in BY_ITSELF:\n            return None\n", new="",
+        tests=(SESSIONS + "test_e03_what_a_person_deleted_is_not_written_again_by_itself",),
+    ),
+    Planted(
+        name="a digest that did not change is numbered again", guarantee="G12", layer="contract",
+        file="store/digests.py", old="    changed = session.digest_hash != new.hash\n", new="    changed = True\n",
+        tests=(SESSIONS + "test_a_digest_of_the_same_content_takes_no_number",),
+    ),
+    Planted(
+        name="an erase leaves the other tellings of an event", guarantee="G10", layer="contract", file="store/erase.py",
+        old="        ahead += [n for n in near if n not in found]\n", new="",
+        tests=(SESSIONS + "test_an_erased_event_takes_its_other_tellings_with_it",),
+    ),
+    Planted(
+        name="a statement of a page needs no words of its session", guarantee="G16", layer="contract",
+        file="domain/distilled.py",
+        old="for seq, voice, text in self.texts if quote in text]",
+        new="for seq, voice, text in self.texts if quote or text]",
+        tests=(DISTILLED + "test_a_page_keeps_the_statements_that_hold_and_one_without_any_is_dropped",
+               DISTIL + "test_what_the_session_does_not_bear_out_is_dropped_and_the_reason_kept"),
+    ),
+    Planted(
+        name="a page names what its session never had", guarantee="G16", layer="contract", file="domain/distilled.py",
+        old="    return (0, f\"{sort} in it does not occur in the session\") if sort else (seq, None)\n",
+        new="    return seq, None\n",
+        tests=(DISTIL + "test_what_the_session_does_not_bear_out_is_dropped_and_the_reason_kept",),
+    ),
+    Planted(
+        name="a file that an agent read makes a rule", guarantee="G16", layer="contract", file="domain/distilled.py",
+        old="    \"rule\": frozenset({\"user\"}),\n", new="",
+        tests=(DISTILLED + "test_a_rule_is_made_of_a_persons_words_alone",),
+    ),
+    Planted(
+        name="a page is written of what was erased meanwhile", guarantee="G10", layer="contract",
+        file="store/distilled.py",
+        old="    if subject_epoch(conn, new.subject) != new.epoch:\n", new="    if new.epoch < 0:\n",
+        tests=(DISTIL + "test_pages_made_of_what_was_read_before_an_erase_are_refused",),
+    ),
+    Planted(
+        name="a page that a person wrote into meanwhile costs its job an attempt", guarantee="G6", layer="contract",
+        file="store/distilled.py",
+        old="there.version != page.base):\n", new="there.version < 0):\n",
+        tests=(DISTIL + "test_a_page_that_changed_while_the_model_answered_is_read_again_and_nothing_is_paid_twice",),
     ),
 )  # fmt: skip
 

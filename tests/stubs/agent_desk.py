@@ -16,7 +16,7 @@ from everkept.api.local import LocalService
 from everkept.api.views import KnowledgePage
 from everkept.bootstrap import make_runner, open_application
 from everkept.capture.spool import Spool
-from everkept.hook.hook_script import append, kind_of, record_of
+from everkept.hook.hook_script import append, record_of
 from everkept.ports.clock import VirtualClock
 from everkept.ports.faults import NoFaults
 from everkept.store.aliases import find_by_signs
@@ -45,6 +45,10 @@ class Desk:
         self.run(self.app.close())
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
+
+    def wake_again(self) -> None:
+        """A new process is awake: it has looked at no folder yet."""
+        self.hooks = self.app.hooks()
 
     # ---- what agents do
 
@@ -138,6 +142,20 @@ def a_desk(home: Path, **settings: Any) -> Iterator[Desk]:
         desk.close()
 
 
-def kinds(desk: Desk) -> list[str]:
-    """Of all records that wait."""
-    return [kind_of(str(record.fields["event"])) for record in desk.spool.records(1_000)]
+def a_checkout(top: Path, *, remote: str = "https://example.com/acme/app", branch: str = "main") -> Path:
+    """A folder that git's files call a checkout; no git is needed."""
+    (top / ".git").mkdir(parents=True)
+    (top / ".git" / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
+    (top / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {remote}\n')
+    return top
+
+
+def a_worktree(top: Path, of: Path, *, branch: str) -> Path:
+    """Another worktree of the checkout `of`."""
+    own = of / ".git" / "worktrees" / top.name
+    own.mkdir(parents=True)
+    (own / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
+    (own / "commondir").write_text("../..\n")
+    top.mkdir()
+    (top / ".git").write_text(f"gitdir: {own}\n")
+    return top

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from tests.stubs.fake_agents import FakeAgentMemory, scope_of
 
 from everkept.api import views as v
 from everkept.capture.identity import Checkout
 from everkept.domain.ids import event_id, parse_event_id, parse_row_id, row_id
+from everkept.domain.session import AgentEvent
 from everkept.errors import Conflict, CursorExpired, InvalidInput, KeyConflict, NotFound, SubjectConflict
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -429,12 +430,32 @@ class FakeService(FakeAgentMemory):
         self.closed = True
 
 
+class FakeIngest:
+    """Takes everything and keeps what it was told."""
+
+    def __init__(self, project: str | None) -> None:
+        self.project = project
+        self.told: list[Any] = []
+
+    async def record(self, name: str, fields: Mapping[str, Any]) -> list[v.SessionTaken]:
+        self.told.append((name, fields))
+        return []
+
+    async def events(
+        self, events: Sequence[AgentEvent], *, checkout: Checkout | None = None,
+        origin: Literal["hook", "import"] = "hook", ended: bool = False, titles: Mapping[str, str] | None = None,
+    ) -> list[v.SessionTaken]:  # fmt: skip
+        self.told.append((list(events), checkout, origin, ended, titles))
+        return []
+
+
 class FakeApplication:
     def __init__(self, tokens: dict[str, str] | None = None) -> None:
         self.services: dict[str, FakeService] = {}
         self.tokens = dict(tokens or {})
         self.reasons: dict[str, str] = {}
         self.drained_s: float | None = None
+        self.ingests: list[tuple[str | None, bool, FakeIngest]] = []
         for name in ("default", *self.tokens.values()):
             self.services.setdefault(name, FakeService(name, self))
 
@@ -450,6 +471,10 @@ class FakeApplication:
 
     async def resolve_scope(self, checkout: Checkout) -> v.Scope:
         return scope_of(checkout)
+
+    def ingest(self, *, project: str | None, confined: bool) -> FakeIngest:
+        self.ingests.append((project, confined, FakeIngest(project)))
+        return self.ingests[-1][2]
 
     async def authenticate(self, token: str) -> str | None:
         return self.tokens.get(token)

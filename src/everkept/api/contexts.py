@@ -12,7 +12,7 @@ from typing import Any
 
 from everkept.api import views as v
 from everkept.api.base import Parts
-from everkept.api.local import LocalService
+from everkept.api.recalling import Recalling
 from everkept.capture.identity import Checkout
 from everkept.derive.digest_session import title_of
 from everkept.domain.context import (
@@ -107,15 +107,17 @@ class Contexts:
         receiver, shown = await self._store.read(_shown, found.project.id, ask)
         if not shown and (started := await self.start(ask)).text:
             return started
-        service = LocalService(self._parts, found.project)
+        service = Recalling(self._parts, found.project)
         try:
             answer = await service.recall(ask.prompt[:2_000], kinds=("page", "fact"), limit=20)
         except InvalidInput:  # a prompt without a single word to look for
             return _nothing("the prompt has no words to look for")
+        news = [r for r in answer.results if not {r.id, _shown_id(r)} & shown]
+        best = {r.id: r for r in reversed(news)}  # one section of a page, so that no log takes all the room
         parts = [
             Part(id=_shown_id(r), heading=_result_heading(r), text=r.text[:ROW_CHARS], least=80)
-            for r in answer.results
-            if not {r.id, _shown_id(r)} & shown
+            for r in news
+            if best[r.id] is r
         ][:PROMPT_RESULTS]
         return await self._offer(found, receiver, parts, None, "bears on the prompt", tokens=PROMPT_TOKENS_MAX,
                                  chars=PROMPT_CHARS_MAX)  # fmt: skip

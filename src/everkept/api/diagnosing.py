@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import everkept
 from everkept.api import views as v
 from everkept.api.base import Cases
 from everkept.api.present import moment, when
+from everkept.capture.agents.formats import FORMATS
+from everkept.capture.identity import look_at, with_root
+from everkept.capture.redaction import unusable_rules
+from everkept.capture.redaction.vendored import rules_without_pattern
+from everkept.capture.spool import Spool
 from everkept.config import Settings
 from everkept.domain.jobs import Uses
 from everkept.ports.clock import Clock
 from everkept.store.connection import Connection
 from everkept.store.diagnosis.causes import CAUSES, Finding
-from everkept.store.diagnosis.diagnose import Diagnosis, diagnose, diagnose_file
-from everkept.store.diagnosis.look import Look, look_around
+from everkept.store.diagnosis.diagnose import Diagnosis, diagnose, diagnose_agents, diagnose_file
+from everkept.store.diagnosis.look import AgentsAround, Look, WiredAgent, look_around
 from everkept.store.projects import shown_name
 
 SYNC = ("off", "normal", "full", "extra")
@@ -52,6 +58,57 @@ def diagnose_unopened(
     """Of a store that no process here serves: it may be missing, newer, damaged or locked, and is only read."""
     look = Look(settings=settings, around=look_around(path), pools=pools, project=project, subject=subject, full=full)
     return diagnosis_view(diagnose_file(look, clock))
+
+
+def agents_around(home: Path, folder: Path, wired: Sequence[WiredAgent], user: Path) -> AgentsAround:
+    """What lies around the store for coding agents. `wired`: as their files tell, `user` whose transcripts to look for.
+
+    Raises OSError where the spool cannot be read.
+    """
+    spool = Spool(home).state()
+    checkout = with_root(look_at(folder))
+    without_pattern = set(rules_without_pattern())
+    return AgentsAround(
+        wired=tuple(replace(agent, used_at=_used_at(agent.name, user)) for agent in wired),
+        waiting=spool.waiting, oldest_at=spool.oldest_at_us, aside=spool.aside,
+        unusable=tuple(rule.rule for rule in unusable_rules() if rule.rule not in without_pattern),
+        place=checkout.place, signs=tuple(checkout.signs()),
+    )  # fmt: skip
+
+
+def _used_at(agent: str, user: Path) -> int | None:
+    """When the agent's newest transcript was written; None where there is none."""
+    times = [path.stat().st_mtime_ns // 1_000 for path in FORMATS[agent].find(user) if path.is_file()]
+    return max(times, default=None)
+
+
+class DiagnosisHere(v.Diagnosis):
+    """What `doctor` found, with what lies around the store on the machine and in the folder where it was asked."""
+
+    agents: list[dict[str, Any]]
+    """Those that are wired: agent, last_heard_at, last_used_at."""
+    spool: dict[str, Any]
+    """waiting, oldest_at, aside."""
+    folder: dict[str, Any]
+    """place, project, found_by; without a project where nobody knows the folder."""
+
+
+def with_agents(
+    found: v.Diagnosis, path: Path, settings: Settings, clock: Clock, around: AgentsAround
+) -> DiagnosisHere:
+    """`found` by a server, or off the file, which does not see what lies around it."""
+    look = Look(settings=settings, around=look_around(path), agents=around)
+    here = diagnose_agents(look, around, clock)
+    findings = [*found.findings, *map(_finding, here.findings)]
+    seen = [
+        {"agent": agent.name, "last_heard_at": when(here.heard.get(agent.name)), "last_used_at": when(agent.used_at)}
+        for agent in around.wired
+    ]
+    return DiagnosisHere(**{
+        **dict(found), "findings": findings, "ok": all(finding.chosen for finding in findings), "agents": seen,
+        "spool": {"waiting": around.waiting, "oldest_at": when(around.oldest_at), "aside": around.aside},
+        "folder": {"place": around.place, "project": here.project, "found_by": here.found_by},
+    })  # fmt: skip
 
 
 def diagnosis_view(found: Diagnosis) -> v.Diagnosis:

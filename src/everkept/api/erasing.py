@@ -7,6 +7,8 @@ import secrets
 
 from everkept.api import views as v
 from everkept.api.base import Cases
+from everkept.api.draining import Drain, drain_all
+from everkept.capture.spool import Spool
 from everkept.capture.start_packs import forget_packs
 from everkept.domain.erase import EventTarget, ProjectTarget, StreamTarget, SubjectTarget, Target
 from everkept.domain.ids import parse_event_id, parse_row_id
@@ -43,6 +45,8 @@ class Erasing(Cases):
                 given=dict(given),
             )
         word, name = given[0]
+        if word != "event" and word != "thread" and not dry_run:
+            await self._take_in_what_waits()
         target = await self._store.read(self._target, word, name)
         scope = f"{word} {name}"
         if dry_run:
@@ -62,6 +66,12 @@ class Erasing(Cases):
                     scope=scope, rows=dict(now.destroyed), residue=residue, dry_run=False, unclean=now.unclean
                 )
             await asyncio.sleep(POLL_S)
+
+    async def _take_in_what_waits(self) -> None:
+        """What hooks have left in the spool of this home belongs to what is erased, and goes with it."""
+        spool = Spool(self._settings.home)
+        if await asyncio.to_thread(spool.names):
+            await drain_all(Drain(self._parts, spool), within_s=WAIT_S)
 
     def _target(self, conn: Connection, word: str, name: str) -> Target:
         match word:

@@ -17,6 +17,7 @@ from everkept.api.base import Parts
 from everkept.capture.agents.keeping import batches, prepare
 from everkept.capture.identity import Checkout, project_name
 from everkept.domain.session import AgentEvent
+from everkept.errors import NotFound
 from everkept.store.aliases import Found, resolve
 from everkept.store.connection import Connection
 from everkept.store.offers import note_taken_up
@@ -47,11 +48,12 @@ class Taken:
 
 
 class Intake:
-    """Takes events of any session of any project."""
+    """Takes events of any session of any project; with `only`, into that project whatever they say (G15)."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, *, only: str | None = None) -> None:
         self._parts = parts
         self._store = parts.store
+        self._only = only
 
     async def take(
         self, events: Sequence[AgentEvent], *, checkout: Checkout | None = None, project: str | None = None,
@@ -90,6 +92,8 @@ class Intake:
         self, agent: str, session: str, parent: str | None, checkout: Checkout | None, named: str | None
     ) -> Found:
         """Where the session is already, else where its parent is, else what the checkout says, else the default."""
+        if self._only is not None:
+            return await self._store.read(_the_only, self._only)
 
         def known(conn: Connection) -> Found | None:
             for native in (session, parent):
@@ -106,6 +110,14 @@ class Intake:
         if named is None and not signs:
             named = DEFAULT_PROJECT
         return await self._store.write(_decide, named, signs, secrets.token_bytes(32))
+
+
+def _the_only(conn: Connection, project: str) -> Found:
+    """Raises NotFound where it was erased meanwhile."""
+    row = find_project(conn, project)
+    if row is None:
+        raise NotFound(f"there is no project {project!r}", project=project)
+    return Found(project=row, found_by=HERE, value=project)
 
 
 def _append(conn: Connection, batch: SessionBatch) -> SessionAppended:

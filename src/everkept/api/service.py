@@ -6,12 +6,13 @@ seen is an empty memory for `recall` and `facts`; a thread, episode, fact or job
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from everkept.api import views as v
 from everkept.capture.identity import Checkout
+from everkept.domain.session import AgentEvent
 
 
 class Service(Protocol):
@@ -260,6 +261,26 @@ class Service(Protocol):
     async def close(self) -> None: ...
 
 
+class Ingest(Protocol):
+    """Takes in what hooks, launches and other senders tell, for one caller. Sending again changes nothing."""
+
+    async def record(self, name: str, fields: Mapping[str, Any]) -> list[v.SessionTaken]:
+        """One record of a hook; `name` is its delivery key. Raises InvalidInput, NotFound."""
+        ...
+
+    async def events(
+        self,
+        events: Sequence[AgentEvent],
+        *,
+        checkout: Checkout | None = None,
+        origin: Literal["hook", "import"] = "hook",
+        ended: bool = False,
+        titles: Mapping[str, str] | None = None,
+    ) -> list[v.SessionTaken]:
+        """Events in the order in which they happened. `ended`: nothing more will come, as far as anybody knows."""
+        ...  # fmt: skip
+
+
 class Application(Protocol):
     """What a process holds: store, workers, and a service for each project. Made by `bootstrap.open_application`."""
 
@@ -269,6 +290,10 @@ class Application(Protocol):
 
     async def resolve_scope(self, checkout: Checkout) -> v.Scope:
         """The project of a checkout. Raises NotFound where nobody knows it yet."""
+        ...
+
+    def ingest(self, *, project: str | None, confined: bool) -> Ingest:
+        """For a caller that names `project` (None: each session's own), and may touch no other if it is `confined`."""
         ...
 
     async def authenticate(self, token: str) -> str | None:

@@ -589,3 +589,37 @@ class TimelineItem(View):
     id: str
     title: str
     detail: str
+
+
+class SessionTaken(View):
+    """What became of the events of one session: new, in place of a poorer telling, or there already."""
+
+    agent: str
+    session: str
+    """The agent's own id of it."""
+    stored: int
+    revised: int
+    known: int
+    project: str
+    found_by: str
+    """What decided the project: the session itself or a name (`named`), `remote`, `root`, `common_dir`, `path`."""
+
+
+class Refusal(View):
+    code: str
+    message: str
+
+
+class RecordTaken(View):
+    """What became of one record: `taken` by session, or `refused`; sending it again would end in the same."""
+
+    name: str
+    taken: list[SessionTaken] | None
+    refused: Refusal | None
+
+
+class Ingested(View):
+    """In the order of what was sent: `records` answers records, `taken` answers events."""
+
+    records: list[RecordTaken] | None
+    taken: list[SessionTaken] | None

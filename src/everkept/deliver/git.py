@@ -28,6 +28,7 @@ WRITTEN: Final = "refs/everkept/written"
 ZERO: Final = "0" * 40
 GIT_S: Final = 120.0
 LOCK_STALE_S: Final = 10.0
+TREES_KEPT: Final = 4
 _INDEX: Final = "everkept-index"
 _COMMITTER: Final = ("Everkept", "wiki@everkept.invalid")
 
@@ -63,6 +64,7 @@ class Git:
         self.folder = folder
         self.dir = folder / ".git"
         self._program = program
+        self._trees: dict[str, dict[str, str]] = {}
 
     def run(self, *words: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
         """Raises GitMissing, GitFailed."""
@@ -105,7 +107,9 @@ class Git:
         return head.removeprefix("ref: ") if head.startswith("ref: ") else ""
 
     def tree(self, commit: str) -> dict[str, str]:
-        """{path: blob} of all files of a commit."""
+        """{path: blob} of all files of a commit, which is a hash: it never changes."""
+        if commit in self._trees:
+            return self._trees[commit]
         found: dict[str, str] = {}
         for entry in self.run("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
             if entry:
@@ -113,6 +117,9 @@ class Git:
                 _, kind, blob = head.decode().split()
                 if kind == "blob":
                     found[path.decode(errors="surrogateescape")] = blob
+        while len(self._trees) >= TREES_KEPT:
+            self._trees.pop(next(iter(self._trees)))
+        self._trees[commit] = found
         return found
 
     def blobs(self, ids: Iterable[str]) -> dict[str, bytes]:
@@ -181,8 +188,8 @@ class Git:
             return None
         who = {
             "GIT_AUTHOR_NAME": _person(author.name), "GIT_AUTHOR_EMAIL": f"{_address(author.name)}@everkept.invalid",
-            "GIT_AUTHOR_DATE": f"{author.at_s} +0000", "GIT_COMMITTER_NAME": _COMMITTER[0],
-            "GIT_COMMITTER_EMAIL": _COMMITTER[1], "GIT_COMMITTER_DATE": f"{now_s} +0000",
+            "GIT_AUTHOR_DATE": f"@{author.at_s} +0000", "GIT_COMMITTER_NAME": _COMMITTER[0],
+            "GIT_COMMITTER_EMAIL": _COMMITTER[1], "GIT_COMMITTER_DATE": f"@{now_s} +0000",
         }  # fmt: skip
         on = [word for parent in parents for word in ("-p", parent)]
         return self.run("commit-tree", tree, *on, given=message.encode(), env=who).decode().strip()
@@ -226,7 +233,7 @@ class Git:
     # ---- forgetting
 
     def forget_all_but(self, commit: str) -> None:
-        """Leave nothing but what `commit` has: no other reference, no log, no object. Raises GitFailed where some is."""
+        """Leave nothing but what `commit` has: no other reference, log or object. GitFailed where one is left."""
         others = [name for name in self.refs() if name not in (BRANCH, PROJECTED, WRITTEN)]
         given = [f"delete {name}\n" for name in others]
         given += [f"update {name} {commit}\n" for name in (BRANCH, PROJECTED, WRITTEN)]
@@ -261,6 +268,8 @@ def make_repository(folder: Path, program: str, settings: Mapping[str, str]) -> 
     git = Git(half, program)
     git.run("init", "--quiet", "--template=", "--object-format=sha1")
     git.run("symbolic-ref", "HEAD", BRANCH)
+    if git.setting("core.worktree") is not None:  # some gits write down where it was made
+        git.run("config", "--local", "--unset", "core.worktree")
     for name, value in settings.items():
         git.run("config", "--local", name, value)
     if folder.is_dir():
@@ -276,6 +285,11 @@ def _index_line(path: str, blob: str | None) -> bytes:
 def _person(name: str) -> str:
     """A name as git can keep it."""
     return " ".join(name.translate({ord(c): " " for c in "<>\n\r\0"}).split()) or _COMMITTER[0]
+
+
+def signature(name: str, at_s: int) -> str:
+    """Who and when, as git writes it."""
+    return f"{_person(name)} <{_address(name)}@everkept.invalid> {at_s} +0000"
 
 
 def _address(name: str) -> str:

@@ -6,7 +6,7 @@ Safe to repeat: the digest is made of the events alone, and one whose content is
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from everkept.domain.digest import content_hash, digest_session, merge_open_ends, to_handoff, to_page, trivial
@@ -36,7 +36,8 @@ async def run(args: DigestSession, ctx: JobContext) -> Outcome | Finished:
         return Done()
     if found.opted_out:
         return await ctx.finish(skip_window, args.window)
-    return await ctx.finish(write_digest, await asyncio.to_thread(make_digest, found))
+    new = await asyncio.to_thread(make_digest, found)
+    return await ctx.finish(write_digest, replace(new, distil=ctx.tools.model is not None))
 
 
 def make_digest(found: DigestInput) -> NewDigest:

@@ -8,6 +8,7 @@ from typing import Any
 from everkept.config import Settings
 from everkept.derive import (
     digest_session,
+    distil_session,
     embed_passages,
     embed_words,
     erase_scope,
@@ -35,6 +36,7 @@ KINDS: dict[str, JobKind[Any]] = {
     for module in (
         open_window,
         digest_session,
+        distil_session,
         summarise_episode,
         extract_facts,
         judge_conflicts,

@@ -10,7 +10,7 @@ from everkept.domain.erase import EventTarget, ProjectTarget, StreamTarget, Subj
 from everkept.domain.pages import PageText
 from everkept.domain.session import AgentEvent, Kind, Source, ToolCall, natural_key
 from everkept.prove.scenario import Scenario
-from everkept.prove.stage import SECRET, Stage
+from everkept.prove.stage import SECRET, Cast, Stage
 from everkept.store.aliases import resolve, trust
 from everkept.store.erase import erase
 from everkept.store.offers import Receiver, make_offer, note_shown, note_taken_up
@@ -137,6 +137,18 @@ def _write_pages(s: Stage) -> None:
     _do(s, "delete", lambda: s.write(delete_page, s.project_id(), "doors"), sql=sql, after=1)
 
 
+def _kept_by_hand(s: Stage) -> None:
+    """A person writes into the page that was distilled."""
+    _digested(s)
+    _page(s, str(s.value("select slug from pages where kind = 'note'")), "## By hand\nIt stays.", kind="note")
+
+
+def _distil_again(s: Stage) -> None:
+    """The session goes on, and its page is updated beside what a person wrote into it."""
+    _tell(s, "one", _prompt("one", "Now the docs as well", "p9"), _edit("one", "e9", "docs/login.md"), adds=2)
+    _digest(s)
+
+
 def _offer(s: Stage) -> None:
     handoff = int(s.value("select max(id) from handoffs"))
     receiver = Receiver(agent=AGENT, native="two")
@@ -219,17 +231,21 @@ def _erase_all(s: Stage) -> None:
     _erase(s, ProjectTarget())
 
 
+UNDISTILLED: Final = Cast(model=False)
+"""No reply was paid for before the erase: what the erase takes of the journal is the conversations' scenarios' part."""
+
 AGENT_SCENARIOS: Final = (
     Scenario(name="session-told", act=_tell_twice),
     Scenario(name="session-digest", prepare=_asked, act=_digest),
     Scenario(name="session-goes-on", prepare=_digested, act=_go_on),
+    Scenario(name="session-distilled-again", prepare=_kept_by_hand, act=_distil_again),
     Scenario(name="pages", act=_write_pages),
     Scenario(name="offer", prepare=_digested, act=_offer),
     Scenario(name="offers-expire", prepare=_offered, act=_expire),
     Scenario(name="identify", act=_identify),
-    Scenario(name="erase-session-event", prepare=_offered, act=_erase_told),
-    Scenario(name="erase-session-event-of-deleted-page", prepare=_deleted, act=_erase_told),
-    Scenario(name="erase-session", prepare=_deleted, act=_erase_session),
-    Scenario(name="erase-owner", prepare=_superseding, act=_erase_owner),
-    Scenario(name="erase-agents-project", prepare=_superseding, act=_erase_all),
+    Scenario(name="erase-session-event", prepare=_offered, act=_erase_told, prepared_by=UNDISTILLED),
+    Scenario(name="erase-session-event-of-deleted-page", prepare=_deleted, act=_erase_told, prepared_by=UNDISTILLED),
+    Scenario(name="erase-session", prepare=_deleted, act=_erase_session, prepared_by=UNDISTILLED),
+    Scenario(name="erase-owner", prepare=_superseding, act=_erase_owner, prepared_by=UNDISTILLED),
+    Scenario(name="erase-agents-project", prepare=_superseding, act=_erase_all, prepared_by=UNDISTILLED),
 )

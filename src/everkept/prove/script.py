@@ -54,6 +54,8 @@ class RecordedModel:
                 return json.dumps({"verdicts": [{"pair": int(n), "verdict": "new"} for n in pairs]})
             case "fold":
                 return json.dumps({"summary": "They have talked for a while, and more than once."})
+            case "pages":
+                return json.dumps({"pages": [_page(str(line["user"])) for line in _asked(question)[:1]]})
             case _:
                 said = " ".join(str(turn["text"])[:200] for turn in _turns(question))
                 return json.dumps({"summary": f"They said: {said}", "learnings": ["They talk."]})
@@ -62,6 +64,22 @@ class RecordedModel:
 def _turns(question: Question) -> list[dict[str, Any]]:
     inside = question.user.partition("<transcript>\n")[2].partition("\n</transcript>")[0]
     return [json.loads(line) for line in inside.splitlines()]
+
+
+def _asked(question: Question) -> list[dict[str, Any]]:
+    """The lines of a session that a person typed."""
+    inside = question.user.partition("<session>\n")[2].partition("\n</session>")[0]
+    return [line for line in map(json.loads, inside.splitlines()) if "user" in line]
+
+
+def _page(asked: str) -> dict[str, Any]:
+    """A note of what was asked, with a statement beside it that nothing bears out."""
+    grounded = {"text": f"It was asked: {asked}", "quote": asked, "section": "", "replaces": ""}
+    invented = {**grounded, "text": "It is in `nowhere.txt`."}
+    return {
+        "action": "create", "page": "", "kind": "note", "title": asked, "statements": [grounded, invented],
+        "supersedes": "",
+    }  # fmt: skip
 
 
 def _facts(turn: dict[str, Any]) -> list[dict[str, Any]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import text
 
 from everkept.config import Settings
 from everkept.domain.digest.values import OpenEnd, SessionEvent
 from everkept.domain.ids import row_id
+from everkept.domain.jobs import Schedule
 from everkept.domain.session import read_back
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
@@ -23,6 +24,7 @@ from everkept.store.sessions import SessionRow, child_sessions, find_native_sess
 from everkept.store.streams import get_stream
 from everkept.store.windows import LAST_WINDOW, WindowRow, digest_wish, find_window, get_window, rests
 
+DISTIL: Final = "distil_session"
 PIECE = 1000
 """Events that one statement reads."""
 
@@ -88,6 +90,8 @@ class NewDigest:
     trivial_because: str | None
     page: NewPage | None
     handoff: NewHandoff | None
+    distil: bool = False
+    """There is a model that makes knowledge pages of it."""
 
 
 _WINDOW_DONE = text("update windows set summary = '', learnings = '[]', summary_at = :now where id = :window")
@@ -123,6 +127,8 @@ def write_digest(conn: Connection, new: NewDigest) -> None:
             changes.append(NewChange(
                 kind="handoff.left", ref=row_id("hnd", handoff.id), subject=window.subject, stream=session.stream,
             ))  # fmt: skip
+        if new.distil:
+            schedule(conn, [distil_wish(window, conn.now())])
         seq = conn.scalar(_TAKE, {"project": session.project})
         conn.run(_FINISHED, {"stream": session.stream, "seq": seq})
         changes.append(NewChange(
@@ -130,6 +136,16 @@ def write_digest(conn: Connection, new: NewDigest) -> None:
             data={"finished_seq": seq, "page": None if page is None else row_id("pag", page.id)},
         ))  # fmt: skip
     record_changes(conn, session.project, changes)
+
+
+def distil_wish(window: WindowRow, now_us: int) -> Schedule:
+    """One job a session, armed again by each digest that says something new; one at a time in a project, so that two
+    sessions never write one page at once.
+    """
+    return Schedule(
+        kind=DISTIL, key=str(window.stream), project=window.project, lane=window.lane, due_at_us=now_us, uses="model",
+        serial_key=f"distil:{window.project}", args=json.dumps({"stream": window.stream}), rearm_dead=True,
+    )  # fmt: skip
 
 
 def _wake_parent(conn: Connection, child: SessionRow) -> None:

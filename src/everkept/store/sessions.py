@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from sqlalchemy import text
@@ -174,59 +174,108 @@ def append_session(conn: Connection, batch: SessionBatch) -> SessionAppended:
             streams = {one.stream for one in known.values()}
             return SessionAppended(stream=None, known=len(batch.events), elsewhere=streams)
         stream = _create(conn, batch)
-    answer = SessionAppended(stream=stream.id)
-    prompts = [] if new else _prompts(conn, batch, stream)
-    now = conn.now()
     settings = effective(batch.base, stream.project_settings, stream.settings)
-    rows: list[Row] = []
-    passages: list[NewPassage] = []
-    keys: list[_Known] = []
     first = stream.last_seq + 1
-    end_through = 0
+    taking = _Taking(
+        stream=stream, known=known, prompts=[] if new else _prompts(conn, batch, stream), now=conn.now(),
+        enabled=settings.memory.enabled, answer=SessionAppended(stream=stream.id),
+    )  # fmt: skip
     for event in batch.events:
-        same = known.get(event.key_hash) or _match(event, prompts)
-        if same is not None:
-            fresh = event.key_hash not in known
-            if not _completes(same, event) or same.stream != stream.id:
-                answer.known += 1
-                if same.stream != stream.id:
-                    answer.elsewhere.add(same.stream)
-                _hear(same, event, known, keys, fresh=fresh)
-                continue
-            answer.revised += 1
-        else:
-            answer.stored += 1
-            answer.genuine += event.counts
-        stream.last_seq += 1
-        stream.pending_tokens += event.tokens
-        rows.append(_event_row(stream, event, now, None if same is None else same.seq, enabled=settings.memory.enabled))
-        passages.append(_passage(stream, event))
-        _note_key(same, event, stream, known, prompts, keys)
-        if event.kind in ENDS:
-            end_through = stream.last_seq
+        taking.take(event)
     if batch.ended and stream.last_seq > stream.covered_seq:
-        end_through = stream.last_seq
-    conn.many_in_order(_ADD_EVENT, rows)
-    index_passages(conn, passages)
-    conn.many(_ADD_KEY, [
-        {"project": batch.project, "key": k.key, "stream": k.stream, "seq": k.seq, "payload": k.payload, "rank": k.rank,
-         "heard": k.heard, "prompt_at": k.prompt_at}
-        for k in {k.key: k for k in keys}.values()
-    ])  # fmt: skip
-    if rows or new:
-        _note(conn, batch, stream, answer.genuine)
-    if rows:
-        conn.run(_MOVE, {"id": stream.id, "last_seq": stream.last_seq, "now": now, "tokens": stream.pending_tokens})
-    if rows or end_through > stream.covered_seq:
-        _arm(conn, stream, settings, now, end_through)
-    if rows:
+        taking.end_through = stream.last_seq
+    _write(conn, taking)
+    if taking.rows or new:
+        _note(conn, batch, stream, taking.answer.genuine)
+    if taking.rows or taking.end_through > stream.covered_seq:
+        _arm(conn, stream, settings, taking.now, taking.end_through)
+    if taking.rows:
         wake_embedder(conn, batch.project)
         name = stream_name(batch.header.agent, batch.header.native)
         record_changes(conn, batch.project, [NewChange(
             kind="session.appended", ref=name, subject=stream.subject, stream=stream.id,
             data={"first_seq": first, "last_seq": stream.last_seq},
         )])  # fmt: skip
-    return answer
+    return taking.answer
+
+
+@dataclass(slots=True, kw_only=True)
+class _Taking:
+    """A batch while it is taken: the stream moves with every event that is new, and the rows wait to be written."""
+
+    stream: StreamRow
+    known: dict[str, _Known]
+    prompts: list[_Known]
+    now: int
+    enabled: bool
+    answer: SessionAppended
+    rows: list[Row] = field(default_factory=list)
+    passages: list[NewPassage] = field(default_factory=list)
+    keys: dict[str, _Known] = field(default_factory=dict)
+    """To be written, by key."""
+    end_through: int = 0
+
+    def take(self, event: NewSessionEvent) -> None:
+        same = self.known.get(event.key_hash) or _match(event, self.prompts)
+        if same is not None and (same.stream != self.stream.id or not _completes(same, event)):
+            self._hear(same, event)
+            return
+        if same is None:
+            self.answer.stored += 1
+            self.answer.genuine += event.counts
+        else:
+            self.answer.revised += 1
+        self.stream.last_seq += 1
+        self.stream.pending_tokens += event.tokens
+        revises = None if same is None else same.seq
+        self.rows.append(_event_row(self.stream, event, self.now, revises, enabled=self.enabled))
+        self.passages.append(_passage(self.stream, event))
+        self._name(event, same)
+        if event.kind in ENDS:
+            self.end_through = self.stream.last_seq
+
+    def _hear(self, same: _Known, event: NewSessionEvent) -> None:
+        """Known already: note that this source has told of it too, and under which key."""
+        self.answer.known += 1
+        if same.stream != self.stream.id:
+            self.answer.elsewhere.add(same.stream)
+        fresh = event.key_hash not in self.known
+        if same.heard & HEARD[event.source] and not fresh:
+            return
+        same.heard |= HEARD[event.source]
+        self.keys[same.key] = same
+        if fresh:
+            alias = replace(same, key=event.key_hash, prompt_at=None)
+            self.known[alias.key] = self.keys[alias.key] = alias
+
+    def _name(self, event: NewSessionEvent, same: _Known | None) -> None:
+        """The key of the event that was just taken; where it completes another one, that one's key names it too."""
+        entry = _Known(
+            key=event.key_hash, stream=self.stream.id, seq=self.stream.last_seq, payload=event.payload_hash,
+            rank=event.rank, heard=HEARD[event.source] | (0 if same is None else same.heard),
+            prompt_at=event.occurred_at_us if event.kind == "prompt" else None,
+        )  # fmt: skip
+        self.known[entry.key] = self.keys[entry.key] = entry
+        if same is not None and same.key != entry.key:
+            same.seq, same.payload, same.rank, same.heard = entry.seq, entry.payload, entry.rank, entry.heard
+            self.keys[same.key] = same
+        elif entry.prompt_at is not None:
+            self.prompts.append(entry)
+
+
+def _write(conn: Connection, taking: _Taking) -> None:
+    stream = taking.stream
+    conn.many_in_order(_ADD_EVENT, taking.rows)
+    index_passages(conn, taking.passages)
+    conn.many(_ADD_KEY, [
+        {"project": stream.project, "key": k.key, "stream": k.stream, "seq": k.seq, "payload": k.payload,
+         "rank": k.rank, "heard": k.heard, "prompt_at": k.prompt_at}
+        for k in taking.keys.values()
+    ])  # fmt: skip
+    if taking.rows:
+        conn.run(_MOVE, {
+            "id": stream.id, "last_seq": stream.last_seq, "now": taking.now, "tokens": stream.pending_tokens,
+        })  # fmt: skip
 
 
 def _create(conn: Connection, batch: SessionBatch) -> StreamRow:
@@ -281,36 +330,6 @@ def _completes(known: _Known, event: NewSessionEvent) -> bool:
     if known.payload == event.payload_hash:
         return False
     return event.rank > known.rank or (event.rank == known.rank and event.source == "transcript")
-
-
-def _hear(same: _Known, event: NewSessionEvent, known: dict[str, _Known], keys: list[_Known], *, fresh: bool) -> None:
-    """Note that this source has told of it too, and under which key."""
-    if same.heard & HEARD[event.source] and not fresh:
-        return
-    same.heard |= HEARD[event.source]
-    keys.append(same)
-    if fresh:
-        alias = _Known(key=event.key_hash, stream=same.stream, seq=same.seq, payload=same.payload, rank=same.rank,
-                       heard=same.heard, prompt_at=None)  # fmt: skip
-        known[event.key_hash] = alias
-        keys.append(alias)
-
-
-def _note_key(
-    same: _Known | None, event: NewSessionEvent, stream: StreamRow, known: dict[str, _Known], prompts: list[_Known],
-    keys: list[_Known],
-) -> None:  # fmt: skip
-    heard = HEARD[event.source] | (0 if same is None else same.heard)
-    at = event.occurred_at_us if event.kind == "prompt" else None
-    entry = _Known(key=event.key_hash, stream=stream.id, seq=stream.last_seq, payload=event.payload_hash,
-                   rank=event.rank, heard=heard, prompt_at=at)  # fmt: skip
-    known[event.key_hash] = entry
-    keys.append(entry)
-    if same is not None and same.key != event.key_hash:
-        same.seq, same.payload, same.rank, same.heard = entry.seq, entry.payload, entry.rank, heard
-        keys.append(same)
-    elif at is not None:
-        prompts.append(entry)
 
 
 def _event_row(stream: StreamRow, event: NewSessionEvent, now: int, revises: int | None, *, enabled: bool) -> Row:

@@ -14,7 +14,7 @@ from everkept.domain.pages import PageText
 from everkept.errors import CursorExpired, NotFound
 from everkept.store.changes import read_changes
 from everkept.store.connection import Connection
-from everkept.store.pages import NewPage, PageRow, delete_page, find_page, page_history, page_version, write_page
+from everkept.store.pages import NewPage, PageRow, delete_page, find_page, page_history, write_page
 
 CONSUMER: Final = "wiki"
 PAGES_AT_ONCE = 500
@@ -62,6 +62,8 @@ class WikiBatch:
     """What is next to be projected. `through`: what the cursor may move to once that is done."""
 
     through: int
+    head: int
+    """The newest change there is."""
     pages: list[WikiPage]
     author: str | None
     """Of all versions in it; None where it has none, or those of several authors (a snapshot)."""
@@ -97,6 +99,13 @@ def wiki_states(conn: Connection) -> list[WikiState]:
     ]
 
 
+_HAS_PAGES = text("select 1 from pages where project_id = :project and deleted_at is null and version > 0 limit 1")
+
+
+def has_pages(conn: Connection, project: int) -> bool:
+    return conn.first(_HAS_PAGES, {"project": project}) is not None
+
+
 def project_is_erased(conn: Connection, identity: str) -> bool:
     """Whether this store had that project and erased it; a project that it never had is somebody else's."""
     project, _, created_at = identity.partition(".")
@@ -119,14 +128,18 @@ def wiki_batch(conn: Connection, project: int, limit: int, also: Sequence[int], 
     pages = _all_pages(conn, project)
     authors = {page.author for page in pages}
     return WikiBatch(
-        through=state.head, pages=pages, author=authors.pop() if len(authors) == 1 else None, snapshot=True
+        through=state.head,
+        head=state.head,
+        pages=pages,
+        author=authors.pop() if len(authors) == 1 else None,
+        snapshot=True,
     )
 
 
 def _following(conn: Connection, state: WikiState, limit: int, also: Sequence[int]) -> WikiBatch:
     changes, _ = read_changes(conn, state.project, state.cursor, limit)
     concerned = [(c[0], parse_row_id("pag", c[4])) for c in changes if c[1] in ("page.written", "page.deleted")]
-    found = _pages_named(conn, state.project, [*also, *(page for _, page in concerned)])
+    found = pages_named(conn, state.project, [*also, *(page for _, page in concerned)])
     by_id = {page.id: page for page in found}
     authors = list(dict.fromkeys(by_id[page].author for page in also if page in by_id and not by_id[page].deleted))
     through, wanted = state.cursor, set(also)
@@ -142,12 +155,12 @@ def _following(conn: Connection, state: WikiState, limit: int, also: Sequence[in
         through = changes[-1][0] if changes else state.cursor
     superseders = {by_id[page].slug for page in wanted if page in by_id}
     return WikiBatch(
-        through=through, author=authors[0] if len(authors) == 1 else None, snapshot=False,
+        through=through, head=state.head, author=authors[0] if len(authors) == 1 else None, snapshot=False,
         pages=[p for p in found if p.id in wanted or p.superseded_by in superseders],
     )  # fmt: skip
 
 
-def _pages_named(conn: Connection, project: int, ids: Sequence[int]) -> list[WikiPage]:
+def pages_named(conn: Connection, project: int, ids: Sequence[int]) -> list[WikiPage]:
     """These pages, and those that they supersede."""
     if not ids:
         return []
@@ -189,6 +202,8 @@ class FileEdit:
     project: int
     page: int | None
     """The page that the file was of; None for a file that nobody projected."""
+    named: int | None
+    """The page that a file which nobody projected says it is of: a copy, or one that somebody restored."""
     base: int | None
     """The version that the file had; None for a new file."""
     kind: str
@@ -209,13 +224,16 @@ class EditTaken:
 
 
 def take_edit(conn: Connection, edit: FileEdit) -> EditTaken:
-    """An edit becomes the next version of its page, if it was made on the newest one. Taking it twice is taking it once.
+    """An edit becomes the next version of its page, if it was made on the newest one. Twice taken, it is taken once.
 
     `gone`: the page was erased, and nothing of the file may stay. Nothing on disk brings a deleted page back.
     """
     page = find_page(conn, edit.project, edit.slug, deleted=True)
     if page is not None and edit.page is not None and page.id != edit.page:
         page = None
+    if edit.named is not None and not _is_live(conn, edit.project, edit.named):
+        because = "it says that it is of a page which this project does not have; without its `id` it is a new page"
+        return EditTaken(state="set_aside", because=because)
     if page is None:
         return EditTaken(state="gone") if edit.page is not None else _written(conn, edit)
     if page.deleted_at is not None:
@@ -229,6 +247,10 @@ def take_edit(conn: Connection, edit: FileEdit) -> EditTaken:
         because = f"it was made on version {edit.base}, and the page is at version {page.version}"
         return EditTaken(state="set_aside", page=page.id, because=because)
     return _written(conn, edit)
+
+
+def _is_live(conn: Connection, project: int, page: int) -> bool:
+    return any(not p.deleted for p in pages_named(conn, project, [page]) if p.id == page)
 
 
 def _written(conn: Connection, edit: FileEdit) -> EditTaken:
@@ -285,20 +307,27 @@ def delete_gone(conn: Connection, project: int, files: Sequence[GoneFile]) -> in
 
 
 _VERSIONS = text("""
-select g.id, v.version from page_versions v join pages g on g.id = v.page_id
+select g.id, g.kind, g.slug, v.title, v.body, v.version, v.author, g.source, v.created_at
+from page_versions v join pages g on g.id = v.page_id
   join subjects u on u.id = g.subject_id and u.erased_at is null
-where g.project_id = :project and g.deleted_at is null and not exists (select 1 from erasures x where x.done_at is null
-  and x.kind in ('stream', 'event') and x.stream_id = g.stream_id)
-order by v.created_at, g.id, v.version""")
+where g.project_id = :project and g.deleted_at is null and (v.created_at, g.id, v.version) > (:at, :page, :version)
+  and not exists (select 1 from erasures x where x.done_at is null
+    and x.kind in ('stream', 'event') and x.stream_id = g.stream_id)
+order by v.created_at, g.id, v.version limit :limit""")
 
 
-def versions_in_order(conn: Connection, project: int) -> list[tuple[int, int]]:
-    """(page, version) of all that remains, oldest first: the history that a rebuilt wiki has."""
-    return [(int(r[0]), int(r[1])) for r in conn.rows(_VERSIONS, {"project": project})]
+def versions_after(conn: Connection, project: int, after: tuple[int, int, int], limit: int) -> list[WikiPage]:
+    """Versions that remain of live pages, oldest first; `after`: (time, page, version) of the last one before."""
+    given = {"project": project, "at": after[0], "page": after[1], "version": after[2], "limit": limit}
+    return [
+        WikiPage(id=r[0], kind=r[1], slug=r[2], title=r[3], body=r[4], version=r[5], author=r[6], source=r[7],
+                 updated_at=r[8], deleted=False, supersedes=(), superseded_by=None)
+        for r in conn.rows(_VERSIONS, given)
+    ]  # fmt: skip
 
 
 __all__ = [
-    "CONSUMER", "EditTaken", "FileEdit", "GoneFile", "WikiBatch", "WikiPage", "WikiState", "delete_gone",
-    "page_version", "project_is_erased", "same_body", "still_there", "take_edit", "versions_in_order", "wiki_batch",
+    "CONSUMER", "EditTaken", "FileEdit", "GoneFile", "WikiBatch", "WikiPage", "WikiState", "delete_gone", "has_pages",
+    "pages_named", "project_is_erased", "same_body", "still_there", "take_edit", "versions_after", "wiki_batch",
     "wiki_states",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from everkept.capture.redaction import redacted_and_shortened, strip_private
+from everkept.domain.context import OFFER_MARK
 from everkept.domain.passage import analyse
 from everkept.domain.session import AgentEvent, Kind, ToolCall, content_of, kept, shortened
 from everkept.domain.transcript import estimate_tokens
@@ -20,6 +21,10 @@ INDEXED_CHARS_MAX: Final = 4_000
 """Of a long output its head and tail are searched."""
 _UNFIT = re.compile("[\ud800-\udfff\x00]")
 _SPACE = re.compile(r"\s+")
+_OUR_BLOCK = re.compile(
+    rf"(<!-- {OFFER_MARK}[^>\n]*>)(?:.*?^\(about [\d,]+ tokens[^\n]*\)|.*)", re.DOTALL | re.MULTILINE
+)
+"""As `domain.context` composes it, to its last line."""
 
 
 def prepare(events: Iterable[AgentEvent], *, secret: bytes, now_us: int) -> tuple[NewSessionEvent, ...]:
@@ -36,7 +41,7 @@ def prepare(events: Iterable[AgentEvent], *, secret: bytes, now_us: int) -> tupl
 
 
 def _prepare(event: AgentEvent, at: int, secret: bytes) -> NewSessionEvent:
-    clean = redacted(event)
+    clean = without_ours(redacted(event))
     content, metadata = kept(clean)
     name = clean.tool.name if clean.tool is not None else None
     return NewSessionEvent(
@@ -55,6 +60,19 @@ def _prepare(event: AgentEvent, at: int, secret: bytes) -> NewSessionEvent:
         tokens=estimate_tokens(content),
         analysed=analyse(shortened(content, INDEXED_CHARS_MAX), speaker=name, occurred_at_us=at),
     )
+
+
+def without_ours(event: AgentEvent) -> AgentEvent:
+    """Without what we told the agent ourselves, which would be found twice; its place says that it was there (D07)."""
+    call = event.tool
+    if call is not None and call.output and (event.extra.get("ours") or OFFER_MARK in call.output):
+        answer = f"[what Everkept answered, {len(call.output):,} characters]"
+        call = replace(call, output=answer if event.extra.get("ours") else _without_block(call.output))
+    return replace(event, text=_without_block(event.text), tool=call)
+
+
+def _without_block(text: str) -> str:
+    return _OUR_BLOCK.sub(r"\1 [what Everkept gave]", text) if OFFER_MARK in text else text
 
 
 def _rank(event: AgentEvent) -> int:

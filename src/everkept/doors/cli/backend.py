@@ -23,6 +23,7 @@ from everkept.errors import EverkeptError, ExtraMissing, InvalidInput
 
 if TYPE_CHECKING:
     from everkept.api import views as v
+    from everkept.api.remote_drain import RemoteDesk
     from everkept.api.service import Service
     from everkept.bootstrap import Application as OpenedApplication
     from everkept.capture.identity import Checkout
@@ -163,12 +164,21 @@ async def store_here(*, worker: bool) -> AsyncIterator[OpenedApplication]:
 async def diagnosis(project: str, *, subject: str | None, full: bool) -> v.Diagnosis:
     """What the server of this home says of its store, else what can be read off the file; nothing is made or upgraded.
 
-    Raises Unavailable where only a server could tell, and it does not answer; ConfigInvalid.
+    With what lies around the store on this machine, where it is the store of this machine. Raises Unavailable where
+    only a server could tell, and it does not answer; ConfigInvalid.
     """
     settings = config.load()
     if _opener.get() or settings.url:
         async with memory(project) as service:
             return await service.diagnose(subject=subject, full=full)
+    from everkept.bootstrap import diagnosis_with_agents
+    from everkept.doors.cli.agents_here import agents_here
+
+    found = await _diagnosis_here(settings, project, subject=subject, full=full)
+    return diagnosis_with_agents(found, settings, agents_here(settings.home))
+
+
+async def _diagnosis_here(settings: config.Settings, project: str, *, subject: str | None, full: bool) -> v.Diagnosis:
     url = await _server_here(settings, project)
     if url:
         say(f"using the server at {url}")
@@ -231,6 +241,21 @@ async def _remote(url: str, settings: config.Settings, project: str) -> AsyncIte
         yield service
     finally:
         await service.close()
+
+
+@asynccontextmanager
+async def remote_desk(url: str, settings: config.Settings) -> AsyncIterator[RemoteDesk]:
+    """Awake for the hooks of this machine, whose memory is on the server at `url`. Raises InvalidInput."""
+    from everkept.api.remote_drain import RemoteDesk
+    from everkept.doors.cli.logs import write_logs
+    from everkept.doors.python.sending import EventsSender
+
+    write_logs(settings, least="warning")
+    sender = EventsSender(url, settings.secrets.api_key)
+    try:
+        yield RemoteDesk(settings.home, sender)
+    finally:
+        await sender.close()
 
 
 def local_url(host: str, port: int) -> str:

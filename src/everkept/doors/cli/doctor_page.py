@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from everkept.api import views as v
+from everkept.api.diagnosing import DiagnosisHere
 from everkept.doors.cli.status_page import lanes_table, workers_table
 from everkept.doors.cli.wording import ago, clean, count, size
 
@@ -32,6 +33,8 @@ def _sections(found: v.Diagnosis) -> Iterator[RenderableType]:
     for finding in found.findings:
         yield _finding(finding, found)
     yield _figures(found)
+    if isinstance(found, DiagnosisHere):
+        yield _agents(found)
     if found.lanes:
         yield lanes_table(found.lanes)
     if found.looked:
@@ -70,6 +73,22 @@ def _figures(found: v.Diagnosis) -> Table:
         "erases": f"{found.erases_unfinished} unfinished",
         "held back": _counts(found.held_back) or "no fact",
     })  # fmt: skip
+
+
+def _agents(found: DiagnosisHere) -> Table:
+    spool, folder = found.spool, found.folder
+    oldest = f", the oldest {ago(spool['oldest_at'], found.at)}" if spool["oldest_at"] else ""
+    whose = f"project {folder['project']}, found by {folder['found_by']}" if folder["project"] else "no memory yet"
+    return _grid({
+        "this folder": f"{folder['place']}: {whose}",
+        "spool": f"{count(spool['waiting'], 'record')} waiting{oldest}, {spool['aside']} set aside",
+        **{seen["agent"]: _heard(seen, found) for seen in found.agents},
+    })  # fmt: skip
+
+
+def _heard(seen: Mapping[str, Any], found: DiagnosisHere) -> str:
+    heard = seen["last_heard_at"]
+    return "wired; its hooks were " + (f"last heard {ago(heard, found.at)}" if heard else "never heard")
 
 
 def _grid(rows: Mapping[str, str]) -> Table:

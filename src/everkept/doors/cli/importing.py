@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from everkept.capture.agents.formats import FORMATS, recognise
 from everkept.doors.cli import backend, failures, screen, transcripts
 from everkept.doors.cli.options import COMMON, OWNER, Common, Switch, command_group
 from everkept.doors.cli.wording import clip, count
@@ -75,11 +76,25 @@ def _parse(path: Path, zone: tzinfo, subject: str) -> ParsedImport:
     from everkept.capture.importers import detect
 
     try:
-        return detect(path)(path, zone=zone, default_subject=subject)
+        parsed = detect(path)(path, zone=zone, default_subject=subject)
     except FileNotFoundError as error:
-        raise NotFound(f"there is no file {path}", path=str(path)) from error
+        agents = f", and no agent of that name; agents are {', '.join(FORMATS)}" if path.name == str(path) else ""
+        raise NotFound(f"there is no file {path}{agents}", path=str(path)) from error
     except OSError as error:
         raise Unavailable(f"{path} cannot be read: {error.strerror}", path=str(path)) from error
+    _tell_sessions(path, parsed)
+    return parsed
+
+
+def _tell_sessions(path: Path, parsed: ParsedImport) -> None:
+    """Raises InvalidInput for a coding agent's session without a chat in it; where there is one, only says so."""
+    form = recognise(path)
+    if form is None:
+        return
+    words = f"{path} is a session of {form.agent}: `everkept import {form.agent} {path}` takes it in as one"
+    if not any(thread.messages for thread in parsed.threads):
+        raise InvalidInput(words)
+    screen.warn(f"{words}; this takes it in as a chat")
 
 
 def _in_thread(parsed: ParsedImport, thread: str | None) -> ParsedImport:

@@ -5,22 +5,26 @@ from __future__ import annotations
 import asyncio
 import secrets
 import signal
+import sys
 import threading
 from contextlib import AsyncExitStack
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from cyclopts import Parameter
 
 from everkept.doors.cli import backend
 from everkept.doors.cli.options import DEFAULT_PROJECT
+from everkept.doors.cli.screen import say
 from everkept.doors.mcp.opening import Opening, Wire, answer_opening, claimed_wire
 from everkept.errors import ExtraMissing, NotFound, UnknownScope
 
 if TYPE_CHECKING:
     from everkept.api import views as v
+    from everkept.api.hookdesk import HookDesk
     from everkept.api.service import Service
     from everkept.bootstrap import Application
     from everkept.capture.identity import Checkout
@@ -44,6 +48,10 @@ def mcp(
 
     stdout carries nothing but the protocol. Ends when the client closes its end.
     """
+    if find_spec("mcp") is None:
+        raise ExtraMissing("MCP needs mcp, which is not installed: pip install 'everkept[mcp]'", module="mcp")
+    if sys.stdin.isatty():
+        say("an agent starts this and talks to it over stdin; `everkept install` wires one")
     with claimed_wire() as wire:
         opening = answer_opening(wire, listed=_load_meanwhile)
         if opening is not None:
@@ -52,24 +60,15 @@ def mcp(
 
 def _load_meanwhile() -> None:
     """The client has its list and thinks: what its first call needs is loaded in the meantime."""
-    threading.Thread(target=_load, name="everkept-mcp-loading", daemon=True).start()
-
-
-def _load() -> None:
-    try:
-        import_module("everkept.doors.mcp.server")
-    except ImportError:  # told by whoever needs it first
-        return
+    threading.Thread(
+        target=import_module, args=("everkept.doors.mcp.server",), name="everkept-mcp-loading", daemon=True
+    ).start()
 
 
 async def _serve(wire: Wire, opening: Opening, agent: str) -> None:
-    try:
-        from everkept.doors.mcp.server import make_server
-        from everkept.doors.mcp.stdio import serve
-    except ModuleNotFoundError as error:
-        raise ExtraMissing(
-            f"MCP needs {error.name}, which is not installed: pip install 'everkept[mcp]'", module=error.name
-        ) from error
+    from everkept.doors.mcp.server import make_server
+    from everkept.doors.mcp.stdio import serve
+
     async with FoundMemories() as memories:
         here = _Here(memories, agent)
         serving = asyncio.ensure_future(serve(make_server(here.place), wire, opening))
@@ -125,12 +124,13 @@ async def _roots(context: Context) -> list[Path]:
 
 
 def folder_of(uri: str) -> Path | None:
+    """The folder of a `file:` address of this machine; None for anything else."""
     parts = urlsplit(uri)
     if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
         return None
     from urllib.request import url2pathname
 
-    path = Path(url2pathname(parts.path) if "%" not in parts.path else url2pathname(unquote(parts.path)))
+    path = Path(url2pathname(parts.path))
     return path if path.is_absolute() else None
 
 
@@ -154,6 +154,7 @@ class FoundMemories:
         self._stack = AsyncExitStack()
         self._settings: Settings | None = None
         self._application: Application | None = None
+        self._desk: HookDesk | None = None
         self._url: str | None = None
         self._services: dict[str, Service] = {}
 
@@ -196,8 +197,8 @@ class FoundMemories:
         from everkept.doors.mcp.place import Waiting
 
         settings = await self._find()
-        if self._application is not None:
-            await self._application.hooks().drain(DRAIN_S)
+        if self._desk is not None:
+            await self._desk.drain(DRAIN_S)
         state = await asyncio.to_thread(Spool(settings.home).state)
         return Waiting(records=state.waiting, aside=state.aside)
 
@@ -226,6 +227,7 @@ class FoundMemories:
         if self._url is None:
             opened = backend.application(settings, worker=True, log_least=LOG_LEAST)
             self._application = await self._stack.enter_async_context(opened)
+            self._desk = self._application.hooks()
 
 
 async def _create_in(application: Application, checkout: Checkout) -> v.Scope:

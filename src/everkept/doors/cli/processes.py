@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from everkept import config
-from everkept.doors.cli import backend
+from everkept.doors.cli import backend, failures
 from everkept.doors.cli.options import DEFAULT_PROJECT, Json, Switch
-from everkept.doors.cli.screen import emit, say
+from everkept.doors.cli.screen import emit, say, warn
 from everkept.doors.cli.wording import count
-from everkept.errors import InvalidInput
+from everkept.errors import InvalidInput, exit_code
 
 if TYPE_CHECKING:
     from everkept.api.service import Service
@@ -48,11 +48,14 @@ async def worker(
     *,
     until_idle: Annotated[bool, Switch, Parameter(help="End once nothing is due.")] = False,
     json: Json = False,
-) -> None:
-    """Work jobs until stopped, or until idle; SIGTERM gives back what is not done."""
+) -> int:
+    """Work jobs until stopped, or until idle; SIGTERM gives back what is not done.
+
+    With EVERKEPT_URL, jobs are that server's; what hooks left on this machine is sent to it.
+    """
     settings = config.load()
     if settings.url:
-        raise InvalidInput("a worker needs the store itself, and EVERKEPT_URL names a server; unset it")
+        return await _send_until_idle(settings, settings.url, until_idle=until_idle, as_json=json)
     say(f"working the store in {settings.home}; " + ("ends when nothing is due" if until_idle else "Ctrl-C ends it"))
     async with backend.application(settings, worker=True, log_least="debug") as application:
         memory = await application.service(DEFAULT_PROJECT)
@@ -67,6 +70,47 @@ async def worker(
     elif until_idle:
         dead = f", {count(len(after.given_up), 'job')} given up" if after.given_up else ""
         print(f"idle: {after.backlog_due:,} due, {after.backlog_armed:,} armed for later{dead}")
+    return 0
+
+
+async def _send_until_idle(settings: config.Settings, url: str, *, until_idle: bool, as_json: bool) -> int:
+    """Send what hooks left to the server. One that a hook started stays for the next hook."""
+    if not until_idle:
+        raise InvalidInput(
+            f"EVERKEPT_URL names the server at {url}, which works its jobs; `everkept worker --until-idle` sends it"
+            " what hooks left on this machine"
+        )
+    say(f"sending what hooks left in {settings.home} to {url}")
+    async with backend.remote_desk(url, settings) as desk:
+        with _stopping() as stop:
+            awake = await desk.stay(_awake_s(), busy=_never_busy, stopped=stop.is_set)
+        sent, waiting, trouble = desk.sent, desk.waiting(), desk.trouble
+    if as_json:
+        emit({
+            "sent": sent.records, "transcripts": sent.transcripts, "new": sent.taken.stored, "known": sent.taken.known,
+            "revised": sent.taken.revised, "set_aside": sent.refused, "waiting": waiting,
+            "trouble": None if trouble is None else {"code": trouble.code, "message": trouble.message},
+        })  # fmt: skip
+    elif not awake:
+        print("another process is awake for the hooks of this machine")
+    else:
+        aside = f", {count(len(sent.refused), 'record')} set aside" if sent.refused else ""
+        print(f"{count(sent.records, 'record')} sent{aside}, {waiting:,} waiting")
+    if trouble is not None:
+        warn(f"{count(waiting, 'record')} wait for the server: {trouble.message}")
+        return exit_code(trouble.code)
+    return failures.NEEDS_ATTENTION if sent.refused else 0
+
+
+def _awake_s() -> float:
+    from everkept.api.hookdesk import AWAKE_S
+    from everkept.hook.hook_script import LOCK_FD
+
+    return AWAKE_S if LOCK_FD in os.environ else 0.0
+
+
+async def _never_busy() -> bool:
+    return False
 
 
 async def _forever(application: Application, stop: asyncio.Event) -> None:
@@ -77,15 +121,12 @@ async def _forever(application: Application, stop: asyncio.Event) -> None:
 
 async def _until_idle(application: Application, memory: Service, stop: asyncio.Event) -> None:
     """Take in what hooks left and work what is due. One that a hook started stays for the next hook."""
-    from everkept.api.hookdesk import AWAKE_S
-    from everkept.hook.hook_script import LOCK_FD
 
     async def busy() -> bool:
         now = await memory.status()
         return bool(now.backlog_due or any(worker.running for worker in now.workers))
 
-    awake_s = AWAKE_S if LOCK_FD in os.environ else 0.0
-    await application.hooks().stay(awake_s, busy=busy, stopped=stop.is_set)
+    await application.hooks().stay(_awake_s(), busy=busy, stopped=stop.is_set)
     await _idle(memory, stop)
 
 

@@ -19,6 +19,7 @@ from everkept.doors.http import (
     episodes,
     facts,
     handoffs,
+    ingest,
     jobs,
     messages,
     pages,
@@ -39,7 +40,8 @@ from everkept.errors import EverkeptError
 
 # Tried in turn: messages first, as what happens most; episodes last, because of `/v1/{kind}/{id}/why`.
 _ROUTERS = (
-    messages, threads, recall, facts, sessions, pages, handoffs, subjects, projects, changes, jobs, status, episodes,
+    messages, threads, recall, facts, sessions, ingest, pages, handoffs, subjects, projects, changes, jobs, status,
+    episodes,
 )  # fmt: skip
 _DESCRIPTION = """Durable memory for AI agents: nothing lost, nothing twice, nothing hidden.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from everkept.api import views as v
@@ -11,7 +12,7 @@ from everkept.api.service import Service
 from everkept.capture.redaction import redact
 from everkept.doors.mcp.answers import UNTRUSTED, Answer, answer, failure, notes
 from everkept.doors.mcp.arguments import checked, moment
-from everkept.doors.mcp.place import Memories, Place, scope_of
+from everkept.doors.mcp.place import Memories, Place, Waiting, scope_of
 from everkept.doors.mcp.reading import fact_about, read
 from everkept.doors.mcp.tools import BY_NAME
 from everkept.errors import EverkeptError, InvalidInput, NotFound, UnknownScope
@@ -22,6 +23,21 @@ OWNER: Final = "me"
 NO_REVIEWS: Final = (
     "This version of Everkept makes no reviews and no proposals: nothing awaits a decision, and nothing can."
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """Whose memory a call is about, and what is not in it yet."""
+
+    scope: v.Scope
+    service: Service
+    waiting: Waiting
+
+    def answer(self, lines: Iterable[str], data: Mapping[str, Any]) -> Answer:
+        """Says so where the newest may be missing: it was written by a hook, and no store has it yet."""
+        late = self.waiting.records
+        told = [f"{late:,} records of hooks still wait to be taken in; ask again for the newest"] if late else []
+        return answer(self.scope, [*told, *lines], {**data, "records_waiting": late})
 
 
 class Calls:
@@ -45,10 +61,10 @@ class Calls:
         except EverkeptError as error:
             return failure(error)
 
-    async def _asked(self, place: Place, given: Arguments, *, create: bool = False) -> tuple[v.Scope, Service]:
-        await self._memories.waiting()
+    async def _asked(self, place: Place, given: Arguments, *, create: bool = False) -> _Asked:
+        waiting = await self._memories.waiting()
         scope = await scope_of(self._memories, place, given.get("project"), create=create)
-        return scope, await self._memories.service(scope.project)
+        return _Asked(scope=scope, service=await self._memories.service(scope.project), waiting=waiting)
 
     # ---- writing
 
@@ -60,49 +76,47 @@ class Calls:
             raise InvalidInput(f"{extra[0]} belongs to a page; a fact has only `text` and `subject`", field=extra[0])
         if is_page and "subject" in given:
             raise InvalidInput("a page has no subject; a fact (`text`) has one", field="subject")
-        scope, service = await self._asked(place, given, create=True)
-        return await (self._page if is_page else self._fact)(scope, service, place, given)
+        asked = await self._asked(place, given, create=True)
+        return await (self._page if is_page else self._fact)(asked, place, given)
 
-    async def _fact(self, scope: v.Scope, service: Service, place: Place, given: Arguments) -> Answer:
+    async def _fact(self, asked: _Asked, place: Place, given: Arguments) -> Answer:
         text = redact(given["text"]).text
-        fact = await service.remember(text, subject=given.get("subject", OWNER), key=f"mcp-{uuid.uuid4().hex}")
+        fact = await asked.service.remember(text, subject=given.get("subject", OWNER), key=f"mcp-{uuid.uuid4().hex}")
         repeats = f"; it repeats {fact.duplicate_of}" if fact.duplicate_of else ""
-        return answer(
-            scope, [f"remembered fact {fact.id}, about {fact.subject}{repeats}"],
+        return asked.answer([f"remembered fact {fact.id}, about {fact.subject}{repeats}"],
             {"id": fact.id, "kind": "fact", "text": fact.text, **fact_about(fact)},
         )  # fmt: skip
 
-    async def _page(self, scope: v.Scope, service: Service, place: Place, given: Arguments) -> Answer:
-        page = await service.write_page(
+    async def _page(self, asked: _Asked, place: Place, given: Arguments) -> Answer:
+        page = await asked.service.write_page(
             given["title"], given["body"], kind=given["kind"], slug=given.get("slug"), base=given.get("base"),
             author=place.agent,
         )  # fmt: skip
-        return answer(
-            scope, [f"wrote {page.kind} page {page.slug}, version {page.version}"],
+        return asked.answer([f"wrote {page.kind} page {page.slug}, version {page.version}"],
             page.model_dump(mode="json", exclude={"body"}, exclude_none=True),
         )  # fmt: skip
 
     async def _forget(self, place: Place, given: Arguments) -> Answer:
         name, undo = given["id"], given.get("undo", False)
-        scope, service = await self._asked(place, given)
+        asked = await self._asked(place, given)
         if name.startswith("fct_"):
-            fact = await service.forget(name, reason=given.get("reason", f"by {place.agent}"), undo=undo)
+            fact = await asked.service.forget(name, reason=given.get("reason", f"by {place.agent}"), undo=undo)
             done = "brought back" if undo else "retired; `forget` with undo=true brings it back:"
-            return answer(scope, [f"{done} fact {fact.id}"], {"id": fact.id, "kind": "fact", **fact_about(fact)})
+            return asked.answer([f"{done} fact {fact.id}"], {"id": fact.id, "kind": "fact", **fact_about(fact)})
         if undo:
             raise InvalidInput("a deleted page is not brought back by undo; write it again", field="undo")
         if name[:4] in ("ses_", "hnd_", "epi_", "evt_"):
             raise InvalidInput(
                 f"{name} is neither a fact nor a page; `everkept erase` destroys sessions and messages", field="id"
             )
-        page = await service.delete_page(name)
-        return answer(scope, [f"deleted page {page.slug}"], {"id": page.id, "kind": "page", "slug": page.slug})
+        page = await asked.service.delete_page(name)
+        return asked.answer([f"deleted page {page.slug}"], {"id": page.id, "kind": "page", "slug": page.slug})
 
     # ---- reading
 
     async def _recall(self, place: Place, given: Arguments) -> Answer:
-        scope, service = await self._asked(place, given)
-        found = await service.recall(
+        asked = await self._asked(place, given)
+        found = await asked.service.recall(
             given["query"], subject=given.get("subject"), limit=given["limit"], tokens=given["tokens"],
             kinds=given.get("kinds"),
         )  # fmt: skip
@@ -110,51 +124,51 @@ class Calls:
         note = [found.note] if found.note else []
         head = f"{len(items)} found" if items else "nothing found: Everkept looked, and knows nothing of it"
         lines = [head, *note, *(notes(items) if items else [])]
-        return answer(scope, lines, {"untrusted": UNTRUSTED, "results": items, "note": found.note})
+        return asked.answer(lines, {"untrusted": UNTRUSTED, "results": items, "note": found.note})
 
     async def _read(self, place: Place, given: Arguments) -> Answer:
-        scope, service = await self._asked(place, given)
-        part = await read(service, given["id"], offset=given["offset"], limit=given["limit"])
+        asked = await self._asked(place, given)
+        part = await read(asked.service, given["id"], offset=given["offset"], limit=given["limit"])
         unit = "events" if part.kind == "session" else "characters"
         more = f"; go on with offset={part.next_offset}" if part.next_offset is not None else ", to its end"
         head = f"{part.kind} {part.id}, {unit} from {part.offset:,} of {part.total:,}{more}"
-        return answer(scope, [head, *notes(part.items)], {
+        return asked.answer([head, *notes(part.items)], {
             "untrusted": UNTRUSTED, "id": part.id, "kind": part.kind, "title": part.title, "offset": part.offset,
             "total": part.total, "next_offset": part.next_offset, "items": part.items, "about": part.about,
         })  # fmt: skip
 
     async def _handoff(self, place: Place, given: Arguments) -> Answer:
-        scope, service = await self._asked(place, given)
+        asked = await self._asked(place, given)
         here = place.checkout if "project" not in given else None
-        choice = await service.choose_handoff(
+        choice = await asked.service.choose_handoff(
             worktree=None if here is None else here.place, branch=None if here is None else here.branch
         )
-        chosen = await service.get_handoff(given["id"]) if "id" in given else choice.chosen
+        chosen = await asked.service.get_handoff(given["id"]) if "id" in given else choice.chosen
         if given["take"]:
             if chosen is None:
                 raise NotFound(f"there is no handoff to take up: {choice.because}")
-            chosen = await service.acknowledge_handoff(chosen.id, by=place.agent)
+            chosen = await asked.service.acknowledge_handoff(chosen.id, by=place.agent)
         because = "named by its id" if "id" in given else choice.because
         others = [_brief(each) for each in choice.others if chosen is None or each.id != chosen.id]
-        return answer(scope, _handoff_lines(chosen, because, others, taken=given["take"]), {
+        return asked.answer(_handoff_lines(chosen, because, others, taken=given["take"]), {
             "untrusted": UNTRUSTED, "chosen": None if chosen is None else chosen.model_dump(mode="json"),
             "because": because, "taken": given["take"], "others": others,
         })  # fmt: skip
 
     async def _timeline(self, place: Place, given: Arguments) -> Answer:
-        scope, service = await self._asked(place, given)
-        page = await service.timeline(
+        asked = await self._asked(place, given)
+        page = await asked.service.timeline(
             kinds=given.get("kinds"), since=moment("since", given.get("since")),
             until=moment("until", given.get("until")), limit=given["limit"], cursor=given.get("cursor"),
         )  # fmt: skip
         items = [item.model_dump(mode="json") for item in page.items]
         more = [f"more with cursor={page.next_cursor}"] if page.next_cursor else []
         lines = [f"{len(items)} things, newest first", *more, *notes(items)] if items else ["nothing happened there"]
-        return answer(scope, lines, {"untrusted": UNTRUSTED, "items": items, "next_cursor": page.next_cursor})
+        return asked.answer(lines, {"untrusted": UNTRUSTED, "items": items, "next_cursor": page.next_cursor})
 
     async def _review(self, place: Place, given: Arguments) -> Answer:
-        scope, _ = await self._asked(place, given)
-        return answer(scope, [NO_REVIEWS], {"proposals": [], "reviews_exist": False})
+        asked = await self._asked(place, given)
+        return asked.answer([NO_REVIEWS], {"proposals": [], "reviews_exist": False})
 
     async def _status(self, place: Place, given: Arguments) -> Answer:
         """Also where the folder is unknown: that is what it is asked for then."""

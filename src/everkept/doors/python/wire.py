@@ -123,12 +123,21 @@ def _error_of(response: httpx2.Response, url: str) -> EverkeptError:
         told = response.json()["error"]
         code, message, details = str(told["code"]), str(told["message"]), dict(told["details"])
     except (ValueError, KeyError, TypeError):
-        return Unavailable(f"could not look: {url} answered {response.status_code}, not as Everkept does", url=url)
+        status = response.status_code
+        wrong = Unavailable(f"could not look: {url} answered {status}, not as Everkept does", url=url, status=status)
+        wrong.details |= _asked_to_wait(response)
+        return wrong
     error = classes_by_code().get(code, EverkeptError)(message)
-    error.details = details
+    error.details = _asked_to_wait(response) | details
     if isinstance(error, RateLimited):
         error.retry_after_s = details.get("retry_after_s")
     return error
+
+
+def _asked_to_wait(response: httpx2.Response) -> dict[str, float]:
+    """`retry_after_s` where the answer says so in seconds."""
+    told = response.headers.get("retry-after", "")
+    return {"retry_after_s": float(told)} if told.isdecimal() else {}
 
 
 def _wait_s(attempt: int, error: EverkeptError) -> float:

@@ -13,12 +13,14 @@ from importlib import resources
 from typing import Any, get_args
 
 from everkept.domain.dates import local_time
+from everkept.domain.distilled import Action, KnowledgeKind
 from everkept.domain.facts import ENTITY_TYPES, FactKind
 from everkept.domain.replies import Change, Holds, Ruling
+from everkept.domain.session_lines import SessionLines
 from everkept.domain.transcript import Turn, fence_line, render_transcript
 from everkept.ports.models import Question
 
-FACTS, SUMMARY, CONFLICTS, FOLD = "facts.1", "summary.1", "conflicts.1", "fold.1"
+FACTS, SUMMARY, CONFLICTS, FOLD, PAGES = "facts.1", "summary.1", "conflicts.1", "fold.1", "pages.1"
 """The versions asked with today; a file that was ever used is never edited, only followed by the next number."""
 KNOWN_MAX = 8
 STRUCTURED_TIMEOUT_S = 90.0
@@ -48,6 +50,19 @@ class Side:
 class ConflictPair:
     earlier: Side
     later: Side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownPage:
+    """A page that bears on a session, so that what it says is not said again. `id`: `pag_…`."""
+
+    id: str
+    kind: str
+    title: str
+    head: str
+    """How it begins; of one that may be updated, more of it."""
+    yours: bool
+    """It was distilled from this session, and may be updated."""
 
 
 @cache
@@ -95,6 +110,16 @@ def build_fold_question(
     return _question("fold", FOLD, data, _FOLD_SCHEMA, timeout_s)
 
 
+def build_pages_question(
+    shown: SessionLines, pages: Sequence[KnownPage], *, timeout_s: float = STRUCTURED_TIMEOUT_S
+) -> Question:
+    """Which lasting knowledge does this session hold? `pages`: those that say some of it already."""
+    known = [{"id": p.id, "kind": p.kind, "title": p.title, "text": p.head, "yours": p.yours} for p in pages]
+    lines = [*shown.lines, *([{"lines_left_out": shown.left_out}] if shown.left_out else [])]
+    data = [_fenced("digest", [{"page": shown.digest}]), _fenced("session", lines), _fenced("pages", known)]
+    return _question("pages", PAGES, "\n\n".join(data), _PAGES_SCHEMA, timeout_s)
+
+
 def _question(step: str, version: str, data: str, schema: dict[str, Any], timeout_s: float) -> Question:
     return Question(
         step=step, version=version, system=instruction(version), user=data, schema=schema, timeout_s=timeout_s
@@ -140,3 +165,17 @@ _SUMMARY_SCHEMA = _object(summary=_text("2 to 6 sentences"), learnings={"type": 
 _VERDICT = _object(pair={"type": "integer"}, verdict=_one_of(get_args(Ruling)))
 _CONFLICTS_SCHEMA = _object(verdicts={"type": "array", "items": _VERDICT})
 _FOLD_SCHEMA = _object(summary=_text("the new running summary"))
+_STATEMENT = _object(
+    text=_text("one sentence"), quote=_text("exact words of one line of the session"),
+    section=_text("its heading, or empty"), replaces=_text("words of the statement it replaces, or empty"),
+)  # fmt: skip
+_PAGES_SCHEMA = _object(
+    pages={
+        "type": "array",
+        "items": _object(
+            action=_one_of(get_args(Action)), page=_text("id of the page to update, or empty"),
+            kind=_one_of(get_args(KnowledgeKind)), title=_text("what it is about"),
+            statements={"type": "array", "items": _STATEMENT}, supersedes=_text("id of a page, or empty"),
+        ),
+    }
+)  # fmt: skip

@@ -255,6 +255,48 @@ _TABLE = (
         means="What was said is kept and found; the sweep for abandoned threads picks it up later.",
         mends="`everkept threads end THREAD`",
     ),
+    # ---- coding agents
+    Cause(
+        id="hooks_broken", title="An agent's hooks cannot run as they are installed",
+        means="What the agent does is not captured; its transcripts can be imported later.",
+        mends="`everkept install AGENT` puts right what is missing or differs.",
+    ),
+    Cause(
+        id="hooks_untrusted", title="An agent passes its hooks by, because nobody trusted them",
+        means="What the agent does is not captured; its transcripts can be imported later.",
+        mends="Trust them in the agent: `/hooks` in Codex.",
+    ),
+    Cause(
+        id="hooks_silent", title="An agent is at work, and its hooks are not heard",
+        means="What it did since is not captured; its transcripts can be imported.",
+        mends="Restart the agent, which reads its settings at the start; `everkept import AGENT`.",
+    ),
+    Cause(
+        id="spool_waiting", title="Records of hooks wait to be taken in",
+        means="Nothing is lost: they lie on the disk, and are not yet found or told.",
+        mends="`everkept worker --until-idle`; its error says what keeps the store from taking them.",
+        explained_by=_STORE,
+    ),
+    Cause(
+        id="records_aside", title="Records of hooks could not be taken in",
+        means="They are kept beside the spool, and are not in memory.",
+        mends="The file beside each says why; move it back to try again, or delete it.",
+    ),
+    Cause(
+        id="rules_unusable", title="Some redaction rules do not run here",
+        means="A secret of their kind may be kept as it was said.",
+        mends="`pip install google-re2`",
+    ),
+    Cause(
+        id="marker_untrusted", title="This folder's marker names a project, and is not trusted",
+        means="The project is found by the repository or the folder instead.",
+        mends="Take `project` out of `.everkept.toml`, or name the project with `--project`.",
+    ),
+    Cause(
+        id="folder_unknown", title="Nobody knows this folder yet",
+        means="Nothing was captured in it, so an agent that starts here is told nothing.",
+        mends="Work in it with a wired agent, or `everkept import`.",
+    ),
     # ---- facts there but not recallable
     Cause(
         id="fact_below_floor", title="Facts are below the confidence floor",

@@ -10,11 +10,12 @@ from sqlalchemy import text
 
 from everkept.errors import EverkeptError
 from everkept.ports.clock import Clock
+from everkept.store.aliases import find_by_signs
 from everkept.store.connection import Connection
 from everkept.store.copy import opened
-from everkept.store.diagnosis import place, recallable, timers, weather, work
+from everkept.store.diagnosis import agents, place, recallable, timers, weather, work
 from everkept.store.diagnosis.causes import Finding, without_symptoms
-from everkept.store.diagnosis.look import Look
+from everkept.store.diagnosis.look import AgentsAround, Look
 from everkept.store.dialect import sqlite_dialect
 from everkept.store.status import LaneRow, WorkerRow, read_lanes, read_workers
 
@@ -22,7 +23,8 @@ CHECKS: tuple[Callable[[Connection, Look], list[Finding]], ...] = (
     place.clock_moved, place.several_machines, place.copies_kept,
     work.no_worker, work.leases_of_dead_workers, work.worker_too_old, work.sweeps_failing, work.backlog_growing,
     work.given_up, work.no_vectors, work.conflicts_unjudged, work.erases,
-    weather.circuits, weather.slow, weather.budgets, timers.nothing_scheduled, recallable.not_recallable,
+    weather.circuits, weather.slow, weather.budgets, timers.nothing_scheduled,
+    agents.around_the_store, recallable.not_recallable,
 )  # fmt: skip
 
 
@@ -96,6 +98,39 @@ def diagnose_file(look: Look, clock: Clock) -> Diagnosis:
         return found
     unwritable = place.writable(path)
     return found if unwritable is None else replace(found, findings=without_symptoms([*found.findings, unwritable]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentsDiagnosis:
+    """What was found between coding agents and the store, and the figures beside it."""
+
+    findings: list[Finding]
+    heard: dict[str, int] = field(default_factory=dict)
+    """{agent: when its hooks were heard last}"""
+    project: str | None = None
+    """Whose memory the folder is; None where nobody knows it."""
+    found_by: str | None = None
+
+
+def diagnose_agents(look: Look, around: AgentsAround, clock: Clock) -> AgentsDiagnosis:
+    """Only that, over the file, which may be missing or unreadable, and which somebody else may serve."""
+    path = look.around.path
+    beside = AgentsDiagnosis(findings=without_symptoms(agents.beside_the_store(look, clock.now_us())))
+    if not path.is_file():
+        return beside
+    try:
+        with opened(path, busy_s=place.BUSY_S) as raw:
+            raw.execute("begin")
+            if place.schema_of(raw, path) is not None:
+                return beside
+            conn = Connection(raw, sqlite_dialect(), clock)
+            found = find_by_signs(conn, around.signs)
+            return AgentsDiagnosis(
+                findings=without_symptoms(agents.around_the_store(conn, look)), heard=agents.heard_agents(conn),
+                project=None if found is None else found.project.name, found_by=None if found is None else found.found_by,
+            )  # fmt: skip
+    except EverkeptError:  # what keeps the file from being read is a finding of the whole look
+        return beside
 
 
 def store_facts(look: Look, journal_mode: str | None) -> dict[str, Any]:

@@ -65,6 +65,37 @@ def _bytes(path: Path) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WiredAgent:
+    """How one coding agent of this machine is wired, as its own files tell."""
+
+    name: str
+    problems: tuple[str, ...] = ()
+    """What keeps its hooks from running, each with what mends it."""
+    untrusted: tuple[str, ...] = ()
+    """Events whose hook it passes by until somebody trusts it."""
+    used_at: int | None = None
+    """When its newest transcript was written, microseconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentsAround:
+    """What lies around the store for coding agents, on the machine and in the folder where doctor was asked."""
+
+    wired: tuple[WiredAgent, ...] = ()
+    waiting: int = 0
+    """Records in the hooks' spool."""
+    oldest_at: int | None = None
+    aside: int = 0
+    """Records that could not be taken in."""
+    unusable: tuple[str, ...] = ()
+    """Redaction rules that do not run here."""
+    place: str = ""
+    """The top of the folder's checkout, else the folder."""
+    signs: tuple[tuple[str, str], ...] = ()
+    """(kind, value) of what the folder's project is found by, strongest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     """One look: what is known beforehand, and how far it goes."""
 
@@ -80,6 +111,8 @@ class Look:
     subject: str | None = None
     """Whose facts are asked after: then each that is held back is a finding."""
     full: bool = False
+    agents: AgentsAround | None = None
+    """None where nobody looked at coding agents: a server does not see the machines of those who ask."""
 
     def unseen_us(self, now: int) -> int:
         """A worker that was last seen before this is dead."""

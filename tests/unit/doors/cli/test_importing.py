@@ -63,3 +63,34 @@ def test_import_into_one_thread_refuses_a_file_of_several(chat):
 def test_import_refuses_an_unknown_zone(chat, capsys):
     assert run(["import", str(chat), "--zone", "Mars/Base"], opener=FakeService()) == 2
     assert "time zone" in capsys.readouterr().err
+
+
+def test_a_coding_agents_session_is_sent_to_its_own_command(tmp_path, capsys):
+    session = tmp_path / "rollout.jsonl"
+    head = {"timestamp": "2026-01-02T03:04:05Z", "type": "session_meta", "payload": {"id": "0199", "cwd": "/code/app"}}
+    session.write_text(json.dumps(head) + "\n", encoding="utf-8")
+    assert run(["import", str(session)], opener=FakeService(status=a_status())) == 2
+    assert f"everkept import codex {session}" in capsys.readouterr().err
+
+
+def test_a_session_with_a_chat_in_it_is_taken_in_as_asked_and_told(tmp_path, capsys):
+    session = tmp_path / "session.jsonl"
+    line = {
+        "type": "user", "sessionId": "0a1b", "uuid": "u1", "cwd": "/code/app", "timestamp": "2026-01-02T03:04:05Z",
+        "message": {"role": "user", "content": "Fix the login test"},
+    }  # fmt: skip
+    session.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    assert run(["import", str(session)], opener=FakeService(status=a_status())) == 0
+    captured = capsys.readouterr()
+    assert "1 stored" in captured.out
+    assert f"everkept import claude-code {session}" in captured.err
+
+
+def test_a_chat_is_no_session(chat, capsys):
+    assert run(["import", str(chat)], opener=FakeService(status=a_status())) == 0
+    assert "session of" not in capsys.readouterr().err
+
+
+def test_a_word_that_is_neither_a_file_nor_an_agent_names_the_agents(capsys):
+    assert run(["import", "claud"], opener=FakeService()) == 4
+    assert "claude-code, codex" in capsys.readouterr().err

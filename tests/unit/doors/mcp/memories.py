@@ -23,7 +23,7 @@ class NoMemories:
         raise NotFound("nobody knows this folder")
 
     async def waiting(self) -> Waiting:
-        return Waiting(records=0, aside=0)
+        return Waiting(records=3, aside=1)
 
 
 class OneMemory(NoMemories):

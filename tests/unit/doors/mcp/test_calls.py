@@ -46,6 +46,13 @@ def test_nothing_found_is_an_answer_and_could_not_look_is_an_error():
     assert "could not look: the disk is gone" in could_not.text
 
 
+def test_an_answer_says_where_the_newest_may_be_missing_from_it():
+    found = call(OneMemory(Recalls()), "recall", query="harbour")
+
+    assert "3 records of hooks still wait to be taken in" in found.text
+    assert found.data["records_waiting"] == 3
+
+
 def test_a_result_cites_its_id_and_the_place_in_its_page():
     page = v.RecallResult(
         kind="page", id="pag_4", text="Because it is one file.", score=2.0, subject="me", thread=None, seq=None,
@@ -273,6 +280,40 @@ def test_a_section_is_where_reading_begins_and_an_id_of_a_page_will_do():
     assert section.data["items"][0]["text"] == "because"
     assert whole.data["items"][0]["text"].startswith("# First")
     assert missing.data["error"]["code"] == "not_found"
+
+
+class Knows:
+    def __init__(self) -> None:
+        self.asked: list[bool] = []
+
+    async def status(self, *, project_only: bool) -> v.Status:
+        self.asked.append(project_only)
+        return v.Status(
+            version="1", store={"degraded": "no fsync here"}, messages=4, episodes=3, facts=2, backlog_due=1,
+            backlog_armed=0, oldest_due_s=None, stages={}, stuck=[], given_up=[], timings=[], workers=[], periodic=[],
+            providers=[], checks=[], model="none", embedder="none", refused_finishes=0, asked_again=0, lanes=[],
+        )  # fmt: skip
+
+
+def test_status_tells_what_still_waits_and_whose_memory_it_is():
+    told = call(OneMemory(Knows()), "status")
+
+    assert "3 records of hooks wait to be taken in; 1 could not be read" in told.text
+    assert "degraded: no fsync here" in told.text
+    assert (told.data["spool_waiting"], told.data["spool_aside"], told.data["facts"]) == (3, 1, 2)
+    assert told.data["scope"]["value"] == "/work/app"
+
+
+def test_status_answers_where_the_folder_is_unknown_and_a_key_sees_its_project_only():
+    class Confined(OneMemory):
+        whole_store = False
+
+    double = Knows()
+    unknown = call(Confined(double), "status", Place())
+
+    assert not unknown.failed
+    assert unknown.text.startswith("no project: this server cannot see your folder")
+    assert double.asked == [True]
 
 
 def test_a_tool_that_does_not_exist_is_an_error_that_lists_those_that_do():

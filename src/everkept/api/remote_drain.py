@@ -1,0 +1,280 @@
+"""Sending what hooks left on this machine to a server elsewhere. A record goes from the spool once its server has it.
+
+Transcripts are read here, where they lie, and their events are sent; what the server has already is not sent again
+while this process lives, and does no harm if it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import structlog
+
+from everkept.api import views as v
+from everkept.api.desk import Desk
+from everkept.api.draining import RECORDS_AT_ONCE, Drained
+from everkept.api.hook_records import RecordReader, Told
+from everkept.api.intake import Taken
+from everkept.api.transcripts import TranscriptReport, read_allowed
+from everkept.capture.agents.keeping import redacted
+from everkept.capture.agents.reading import Format, Reading
+from everkept.capture.identity import Checkout
+from everkept.capture.spool import HookRecord, Spool
+from everkept.domain.session import AgentEvent, kept
+from everkept.errors import EverkeptError, http_status
+
+BODY_CHARS_MAX: Final = 2_000_000
+"""Of one request, but for a single record or event that is larger."""
+EVENTS_MAX: Final = 1_000
+"""The server's limit of one request."""
+TRANSCRIPTS_REMEMBERED: Final = 8
+PAUSE_FIRST_S: Final = 1.0
+PAUSE_MAX_S: Final = 60.0
+WAITS: Final = frozenset([401, 403, 404, 405, 408, 409, 425, 429])
+"""Of the 4xx of a whole request, those that say nothing of what was sent: key, route and traffic can be mended."""
+
+_log = structlog.get_logger("everkept.hooks")
+Body = Mapping[str, Any]
+
+
+class Server(Protocol):
+    """`POST /v1/events` of a server."""
+
+    async def take_events(self, body: Body) -> v.Ingested:
+        """The answer. Raises the class of the server's error, and Unavailable where it could not be asked."""
+        ...
+
+
+class RemoteDrain:
+    """Empties one home's spool into a server."""
+
+    def __init__(self, spool: Spool, server: Server) -> None:
+        self._spool = spool
+        self._server = server
+        self._reader = RecordReader(self)
+        self._batch: list[tuple[str, Body]] = []
+        """(record, its body), read and not sent yet."""
+        self._held: set[str] = set()
+        """Records that the server stumbled over: they wait in the spool, and keep no other from going."""
+        self._sent: dict[Path, dict[str, int]] = {}
+        """{transcript: {key: what the event was like}}, those read last at the end."""
+        self._drained = Drained()
+
+    async def some(self, limit: int = RECORDS_AT_ONCE) -> Drained:
+        """Send the oldest records. Raises EverkeptError where the server cannot take them now: they wait on."""
+        self._batch.clear()
+        self._drained = Drained()
+        records = await asyncio.to_thread(self._spool.records, limit + len(self._held))
+        size = 0
+        for record in records:
+            if record.name in self._held:
+                continue
+            body = _record_body(record, await self._reader.read(record))
+            self._drained.note(self._reader.reports)
+            chars = len(json.dumps(body))
+            if size + chars > BODY_CHARS_MAX or len(self._batch) == RECORDS_AT_ONCE:
+                await self._flush()
+            size = chars if not self._batch else size + chars
+            self._batch.append((record.name, body))
+        await self._flush()
+        if self._drained.records < limit:
+            self._reader.forget_transcript()
+        return self._drained
+
+    # -- records
+
+    async def _flush(self) -> None:
+        batch, self._batch = self._batch, []
+        if batch:
+            await self._send_records(batch)
+
+    async def _send_records(self, batch: Sequence[tuple[str, Body]]) -> None:
+        """What is refused as a whole is sent in halves, to find what is at fault."""
+        try:
+            answer = await self._server.take_events({"records": [body for _, body in batch]})
+        except EverkeptError as error:
+            if not _is_about_what_was_sent(error):
+                raise
+            if len(batch) > 1:
+                await self._send_records(batch[: len(batch) // 2])
+                await self._send_records(batch[len(batch) // 2 :])
+            elif _is_refusal(error):
+                await self._set_aside(batch[0][0], error.message)
+            else:
+                self._hold(batch[0][0], error.message)
+            return
+        sent = {name for name, _ in batch}
+        for told in answer.records or ():
+            if told.name not in sent:
+                continue
+            if told.refused is not None:
+                await self._set_aside(told.name, f"{told.refused.code}: {told.refused.message}")
+                continue
+            self._drained.taken.add(_taken(told.taken or ()))
+            self._drained.records += 1
+            await asyncio.to_thread(self._spool.done, [told.name])
+
+    async def _set_aside(self, name: str, why: str) -> None:
+        self._drained.refused[name] = why
+        await asyncio.to_thread(self._spool.set_aside, name, why)
+
+    def _hold(self, name: str, why: str) -> None:
+        self._held.add(name)
+        _log.warning("the server fails at a record, which waits", record=name, why=why)
+
+    # -- transcripts (`TakesTranscripts`)
+
+    async def take(
+        self, format_: Format | None, path: Path, *, again: bool = False, ended: bool = True,
+        checkout: Checkout | None = None,
+    ) -> TranscriptReport:  # fmt: skip
+        """Read a transcript here and send what was not sent before, after the records before it."""
+        await self._flush()
+        assert format_ is not None
+        try:
+            reading, left_out = await asyncio.to_thread(read_allowed, format_, path, checkout)
+        except OSError as error:
+            return TranscriptReport(path=path, agent=format_.agent, reading=None, taken=Taken(),
+                                    skipped_because=f"cannot be read: {error.strerror or error}")  # fmt: skip
+        taken = await self._send_transcript(path, reading, checkout, ended=ended)
+        return TranscriptReport(path=path, agent=format_.agent, reading=reading, taken=taken, left_out=left_out)
+
+    async def _send_transcript(self, path: Path, reading: Reading, checkout: Checkout | None, *, ended: bool) -> Taken:
+        sent = self._sent.pop(path, {})
+        self._sent[path] = sent
+        while len(self._sent) > TRANSCRIPTS_REMEMBERED:
+            del self._sent[next(iter(self._sent))]
+        marked = [(event, hash(kept(event))) for event in reading.events]
+        new = [(event, mark) for event, mark in marked if sent.get(event.key) != mark]
+        if ended and not new:  # that it has ended is news, too
+            new = marked[-1:]
+        about = {"checkout": _checkout_body(checkout), "origin": "import", "titles": _plain(reading.titles)}
+        whole = Taken()
+        while new:
+            piece = _first_piece([_event_body(event) for event, _ in new[:EVENTS_MAX]])
+            last = len(piece) == len(new)
+            whole.add(await self._send_events(piece, {**about, "ended": ended and last}))
+            sent |= {event.key: mark for event, mark in new[: len(piece)]}
+            del new[: len(piece)]
+        return whole
+
+    async def _send_events(self, events: Sequence[Body], about: Body) -> Taken:
+        """An event that is refused is told of and passed by: it stays in its transcript."""
+        try:
+            answer = await self._server.take_events({"events": list(events), **about})
+        except EverkeptError as error:
+            if not _is_about_what_was_sent(error):
+                raise
+            if len(events) == 1:
+                _log.warning("an event of a transcript is not taken in", key=events[0]["key"], why=error.message)
+                return Taken()
+            half = len(events) // 2
+            whole = await self._send_events(events[:half], {**about, "ended": False})
+            whole.add(await self._send_events(events[half:], about))
+            return whole
+        return _taken(answer.taken or ())
+
+
+def _is_about_what_was_sent(error: EverkeptError) -> bool:
+    """A refusal, or a server that stumbles over it; any other error leaves all to a later try."""
+    return _is_refusal(error) or _status(error) == 500
+
+
+def _is_refusal(error: EverkeptError) -> bool:
+    """Whether the server will never take what was sent."""
+    status = _status(error)
+    return 400 <= status < 500 and status not in WAITS
+
+
+def _status(error: EverkeptError) -> int:
+    return int(error.details.get("status") or http_status(error.code))
+
+
+def _record_body(record: HookRecord, told: Told) -> Body:
+    if told.offer is not None:
+        return {"name": record.name, "record": _plain(record.fields)}
+    events = [_event_body(event) for event in told.events]
+    return {"name": record.name, "events": events, "checkout": _checkout_body(told.checkout)}
+
+
+def _event_body(event: AgentEvent) -> Body:
+    """Without secrets: they do not leave this machine."""
+    fields = {name: value for name, value in asdict(redacted(event)).items() if value not in (None, "", (), {})}
+    found: Body = _plain(fields)
+    return found
+
+
+def _checkout_body(checkout: Checkout | None) -> Body | None:
+    return None if checkout is None else {k: v for k, v in _plain(asdict(checkout)).items() if v is not None}
+
+
+def _plain(value: Any) -> Any:
+    """As JSON that every server reads: lone surrogates are replaced."""
+    return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def _taken(sessions: Sequence[v.SessionTaken]) -> Taken:
+    whole = Taken()
+    for one in sessions:
+        projects = {one.project: one.found_by}
+        whole.add(Taken(stored=one.stored, revised=one.revised, known=one.known, projects=projects))
+    return whole
+
+
+def _first_piece(events: list[Body]) -> list[Body]:
+    """As many as fit into one request; at least one."""
+    size = 0
+    for place, event in enumerate(events):
+        size += len(json.dumps(event))
+        if size > BODY_CHARS_MAX and place:
+            return events[:place]
+    return events
+
+
+class RemoteDesk(Desk):
+    """Awake for the hooks of a machine whose memory is on a server elsewhere."""
+
+    def __init__(self, home: Path, server: Server) -> None:
+        super().__init__(home)
+        self._drain = RemoteDrain(self._spool, server)
+        self._pause_s = PAUSE_FIRST_S
+        self._not_before = 0.0
+        self.trouble: EverkeptError | None = None
+        """Why records wait, if the server could not take them when it was asked last."""
+        self.sent = Drained()
+        """All that was sent so far."""
+
+    async def drain(self, within_s: float) -> Drained:
+        """Send what waits. After a failure the server is left alone for as long as it says, or ever longer."""
+        whole = Drained()
+        end = time.monotonic() + within_s
+        if time.monotonic() < self._not_before:
+            return whole
+        try:
+            while time.monotonic() < end and (some := await self._drain.some()).handled:
+                whole.add(some)
+        except EverkeptError as error:
+            self._give_way(error)
+        else:
+            self.trouble, self._pause_s = None, PAUSE_FIRST_S
+        self.sent.add(whole)
+        return whole
+
+    def _give_way(self, error: EverkeptError) -> None:
+        asked_s = error.details.get("retry_after_s")
+        pause_s = self._pause_s if asked_s is None else float(asked_s)
+        self._not_before = time.monotonic() + pause_s
+        self._pause_s = min(2 * self._pause_s, PAUSE_MAX_S)
+        if self.trouble is None or self.trouble.message != error.message:
+            _log.warning("what hooks left waits for the server", why=error.message, again_in_s=round(pause_s, 1))
+        self.trouble = error
+
+    async def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Nothing: over the network no agent is held for context."""
+        return {"text": "", "offer": None, "age_s": 0}

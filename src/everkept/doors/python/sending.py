@@ -1,0 +1,28 @@
+"""What coding agents did, sent to a server: each session finds its own project there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from everkept.api import views as v
+from everkept.doors.python.asking import Asking
+from everkept.doors.python.wire import Wire
+
+TAKEN_S = 120.0
+"""How long a server may take over one request of a hundred records or a thousand events."""
+
+
+class EventsSender(Asking):
+    """`POST /v1/events` (`api.remote_drain.Server`), in whatever project a session belongs."""
+
+    def __init__(self, url: str, api_key: str | None) -> None:
+        super().__init__(Wire(url, {} if api_key is None else {"Authorization": f"Bearer {api_key}"}))
+
+    async def take_events(self, body: Mapping[str, Any]) -> v.Ingested:
+        """Sent again on the way by itself, a few times: every record and event in it has a key."""
+        raw = await self._wire.ask("POST", "/v1/events", body=body, safe=True, timeout_s=TAKEN_S)
+        return self._read(v.Ingested, raw)
+
+    async def close(self) -> None:
+        await self._wire.close()
