@@ -266,7 +266,8 @@ def doctor_page() -> str:
         "```console\n$ everkept doctor                  # a second: quick check of the file, every cause below\n"
         "$ everkept doctor --full           # reads the file from end to end, and the full-text index\n"
         "$ everkept doctor --subject anna   # also why each of her facts is held back from recall\n"
-        "$ everkept doctor --json           # what GET /v1/doctor answers\n```\n",
+        "$ everkept doctor --json           # what GET /v1/doctor answers, and what lies around the store here\n"
+        "$ everkept doctor --secrets        # where the store holds secrets, and what erases each\n```\n",
         "It asks the server that runs on this home, because only that one knows whether its writes fail. Without "
         "a server it reads the file, which it neither makes, nor upgrades, nor changes; so it works with a store "
         "that is missing, damaged, locked, or newer than the program.\n",
@@ -274,6 +275,12 @@ def doctor_page() -> str:
         "somebody decided for one thread (memory off, no idle time) is told, and needs no attention. Facts that "
         "recall holds back are a cause where a subject has no other fact, or where that subject is asked after; "
         "elsewhere they are normal, and only counted.\n",
+        "Where the store is one of this machine, it also looks at what lies around it: how coding agents are wired, "
+        "when the hooks of each were heard last, what waits in their spool, and whose memory the current folder is. "
+        "A server does not see that, so `GET /v1/doctor` does not tell it.\n",
+        "`--secrets` reads every text that the store keeps (messages, pages with all their versions, facts, "
+        "summaries, handoffs, what agents were given, kept replies) with the rules of today, and names id, rule and "
+        "what erases it, never the secret. It exits with 5 where it finds any.\n",
         "A cause that another one explains is left out: with no worker alive, nothing else is blamed for the "
         "backlog. Below the causes stand the figures: library and journal, sizes and free space, the lanes that "
         "wait longest, workers and their last sign of life, leases that ended, refused finishes, dead letters by "

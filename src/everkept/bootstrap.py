@@ -20,6 +20,7 @@ from everkept.api.ingesting import Ingest
 from everkept.api.local import LocalService
 from everkept.api.operating import token_hash
 from everkept.api.scoping import resolve_scope
+from everkept.api.secrets import SecretScan, scan_secrets
 from everkept.api.transcripts import TranscriptImport
 from everkept.capture.identity import Checkout
 from everkept.config import Settings, make_home
@@ -218,6 +219,11 @@ def diagnose_unopened_store(settings: Settings, *, project: str, subject: str | 
 def diagnosis_with_agents(found: v.Diagnosis, settings: Settings, around: AgentsAround) -> DiagnosisHere:
     """What was found in this store, and what lies around it on this machine."""
     return with_agents(found, database_path(settings), settings, SystemClock(), around)
+
+
+def scan_store_for_secrets(settings: Settings) -> SecretScan:
+    """`doctor --secrets` over the file, which is only read."""
+    return scan_secrets(database_path(settings), SystemClock())
 
 
 def database_path(settings: Settings) -> Path:

@@ -77,14 +77,18 @@ class Machine:
         done = self.everkept("pages", "write", title, "--kind", kind, said=body)
         assert done.returncode == 0, done.stderr
 
-    def everkept(self, *words: str, cwd: Path | None = None, said: str = "") -> subprocess.CompletedProcess[str]:
+    def everkept(
+        self, *words: str, cwd: Path | None = None, said: str = "", **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "everkept", *words], env=self.environment(), cwd=cwd or self.app, input=said,
-            capture_output=True, encoding="utf-8", timeout=WAIT_S * 2, check=False,
+            [sys.executable, "-m", "everkept", *words], env=self.environment() | environment, cwd=cwd or self.app,
+            input=said, capture_output=True, encoding="utf-8", timeout=WAIT_S * 2, check=False,
         )  # fmt: skip
 
     def environment(self) -> dict[str, str]:
-        return plain_environment(EVERKEPT_HOME=str(self.home), EVERKEPT_BIND="127.0.0.1:1")
+        return plain_environment(
+            HOME=str(self.root), EVERKEPT_HOME=str(self.home), EVERKEPT_BIND="127.0.0.1:1", COLUMNS="140"
+        )
 
     @contextmanager
     def awake(self) -> Iterator[subprocess.Popen[bytes]]:
@@ -327,10 +331,10 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_drain_loses_and_doubles_noth
     """Killed again and again, each time when some of what waits has been taken in."""
     for n in range(60):
         machine_prompt(machine, n)
-    kills = 0
-    while left := len(Spool(machine.home).names()):
+    spool, kills = Spool(machine.home), 0
+    while left := len(spool.names()):
         with machine.awake() as worker:
-            until(lambda left=left: len(Spool(machine.home).names()) <= max(left - 15, 0))
+            until_fewer(spool, left - 15)
             worker.kill()
             worker.wait()
         kills += 1
@@ -338,6 +342,10 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_drain_loses_and_doubles_noth
     machine.work_through()
     told = [text for kind, text in machine.told() if kind == "prompt"]
     assert sorted(told) == sorted(f"Task number {n} of many" for n in range(60))
+
+
+def until_fewer(spool: Spool, count: int) -> None:
+    until(lambda: len(spool.names()) <= max(count, 0))
 
 
 def machine_prompt(machine: Machine, n: int) -> None:
@@ -393,3 +401,78 @@ def test_what_is_erased_is_told_from_no_start_pack(machine: Machine) -> None:
     done = machine.everkept("erase", "--session", f"ses_{stream[0]}", "--yes")
     assert done.returncode == 0, done.stderr
     assert context(machine.start("codex", "s-3")) == ""
+
+
+# ---- doctor
+
+
+def test_doctor_tells_how_agents_are_wired_and_heard_and_whose_the_folder_is(machine: Machine) -> None:
+    def doctor() -> tuple[int, list[str], dict[str, Any]]:
+        done = machine.everkept("doctor", "--json")
+        found: dict[str, Any] = json.loads(done.stdout)
+        return done.returncode, [finding["cause"] for finding in found["findings"]], found
+
+    machine.replay().whole()
+    machine.work_through()
+    assert doctor()[:2] == (0, []), "no agent is wired"
+
+    for agent in ("claude-code", "codex"):
+        done = machine.everkept("install", agent, "--yes", "--interpreter", sys.executable)
+        assert done.returncode == 0, done.stderr
+    code, causes, found = doctor()
+    assert (code, causes) == (5, ["hooks_untrusted"])
+    assert found["folder"] == {
+        "place": str(machine.app),
+        "project": "example.com/acme/app",
+        "found_by": "remote",
+    }
+    heard = {seen["agent"]: seen["last_heard_at"] for seen in found["agents"]}
+    assert heard["claude-code"] is not None
+    assert heard["codex"] is None
+
+    settings = machine.root / ".claude" / "settings.json"
+    settings.write_text(settings.read_text().replace('"Stop"', '"Stopped"'))
+    assert "hooks_broken" in doctor()[1]
+    page = machine.everkept("doctor").stdout
+    assert "no hook at Stop" in page
+    assert "everkept install claude-code" in page
+    assert "its hooks were last heard" in page
+
+
+def test_doctor_finds_what_waits_and_what_was_set_aside_beside_a_server(machine: Machine) -> None:
+    machine.replay().whole()
+    machine.work_through()
+    torn = machine.home / "spool" / "new" / "00000000000000000001-1-0.json"
+    torn.write_text("{")
+    machine.work_through()
+    machine.start("codex", "s-1")
+    (record,) = (machine.home / "spool" / "new").iterdir()
+    record.rename(record.with_name(f"{1_700_000_000_000_000_000:020d}-1-0.json"))
+    with serving(machine.home) as (_, url):
+        until(lambda: not Spool(machine.home).names())
+        at = url.removeprefix("http://")
+        done = machine.everkept("doctor", "--json", EVERKEPT_BIND=at)
+    assert [finding["cause"] for finding in json.loads(done.stdout)["findings"]] == ["records_aside"]
+    machine.start("codex", "s-2")
+    (record,) = (machine.home / "spool" / "new").iterdir()
+    record.rename(record.with_name(f"{1_700_000_000_000_000_000:020d}-1-0.json"))
+    done = machine.everkept("doctor", "--json")
+    assert [finding["cause"] for finding in json.loads(done.stdout)["findings"]] == ["spool_waiting", "records_aside"]
+
+
+def test_a_scan_for_secrets_names_them_by_id_and_shows_none(machine: Machine) -> None:
+    machine.replay().whole()
+    machine.work_through()
+    clean = machine.everkept("doctor", "--secrets")
+    assert (clean.returncode, clean.stdout[:17]) == (0, "● no secret found")
+    token = "ghp_" + "a1B2c3" * 6
+    raw = choose_driver().module.connect(str(machine.home / "everkept.db"), isolation_level=None)
+    raw.execute("update events set content = ? where seq = 2", (f"the token is {token}",))
+    raw.close()
+    done = machine.everkept("doctor", "--secrets")
+    assert done.returncode == 5
+    assert "github" in done.stdout
+    assert "everkept erase --event evt_1_2 --project" in " ".join(done.stdout.split())
+    assert token not in done.stdout + done.stderr
+    found = json.loads(machine.everkept("doctor", "--secrets", "--json").stdout)
+    assert [place["id"] for place in found["found"]] == ["evt_1_2"]

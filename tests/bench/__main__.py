@@ -15,7 +15,17 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.bench import hooks, http_append, job_speed, recall_sets, recall_speed, redaction, service, store_append
+from tests.bench import (
+    agents,
+    hooks,
+    http_append,
+    job_speed,
+    recall_sets,
+    recall_speed,
+    redaction,
+    service,
+    store_append,
+)
 from tests.bench.machine import describe_machine
 from tests.bench.processes import temporary_home
 from tests.bench.report import Figure, print_section, write_json
@@ -27,6 +37,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., Iterator[Figure]]]] = {
     "quality": ("Recall, share of the evidence among the first ten", recall_sets.measure),
     "jobs": ("Jobs", job_speed.measure),
     "service": ("The running server", service.measure),
+    "agents": ("Sessions of coding agents", agents.measure),
     "hooks": ("Hooks of coding agents", hooks.measure),
     "redaction": ("Redaction", redaction.measure),
 }

@@ -166,6 +166,24 @@ def test_a_trivial_session_and_a_sub_agents_are_not_asked_about(world: Agents) -
     assert world.knowledge() == []
 
 
+def test_memory_switched_off_before_the_question_is_asked_ends_it(world: Agents) -> None:
+    assert world.model is not None
+    world.model.fail_with(ProviderDown("no credit"))
+    world.work()
+    asked = world.asked()
+    world.set_project(memory__enabled=False)
+    world.model.fail_with(None)
+    world.live(HOUR_S, every=60)
+    assert (world.job()["state"], world.asked(), world.knowledge()) == ("discarded", asked, [])
+
+
+def test_two_sessions_of_a_project_are_never_distilled_at_once(world: Agents) -> None:
+    world.work("s1")
+    world.work("s2", f"Once more: {GOAL}")
+    keys = world.rows("select distinct serial_key from jobs where kind = 'distil_session'")
+    assert (len(world.states("distil_session")), keys) == (2, [(f"distil:{world.project.id}",)])
+
+
 def test_what_the_session_does_not_bear_out_is_dropped_and_the_reason_kept(world: Agents) -> None:
     world.reply = pages(
         page(statement(), statement("Sessions live in Redis.", "sessions live in Redis"),

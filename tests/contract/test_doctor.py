@@ -13,22 +13,26 @@ import httpx2
 import pytest
 from tests.factories import HOUR_S, MINUTE_S, US, World, open_store, plain_reply, settings_of
 
+from everkept.capture.agents.keeping import prepare
 from everkept.derive.tools import Tools
 from everkept.domain.erase import SubjectTarget
 from everkept.domain.jobs import Uses
+from everkept.domain.session import AgentEvent
 from everkept.errors import ExtraMissing, ModelError, ProviderDown, RateLimited, Refused, Transient
 from everkept.models.embedders import OpenAIEmbedder
 from everkept.ports.clock import VirtualClock
 from everkept.ports.models import Question
+from everkept.store.aliases import resolve, trust
 from everkept.store.diagnosis import place
 from everkept.store.diagnosis.causes import CAUSES, Finding
 from everkept.store.diagnosis.diagnose import Diagnosis, diagnose, diagnose_file
-from everkept.store.diagnosis.look import Look, look_around
+from everkept.store.diagnosis.look import AgentsAround, Look, WiredAgent, look_around
 from everkept.store.diagnosis.weather import cause_of
 from everkept.store.erase import erase
 from everkept.store.facts import retire_by_hand
 from everkept.store.migrate import SCHEMA
-from everkept.store.projects import ensure_subject
+from everkept.store.projects import ensure_project, ensure_subject
+from everkept.store.sessions import SessionBatch, SessionHeader, append_session
 from everkept.store.sqlite import choose_driver
 from everkept.work.maintenance import PeriodicTask
 
@@ -602,6 +606,90 @@ def fact_not_indexed(patient: Patient) -> Diagnosis:
 def facts_elsewhere(patient: Patient) -> Diagnosis:
     patient.remember(Said(object="Lisbon"))
     return patient.diagnose(subject="Ana")
+
+
+# ---- coding agents
+
+
+def with_agents(patient: Patient, *wired: WiredAgent, **around: Any) -> Diagnosis:
+    signs = around.pop("signs", ())
+    return patient.diagnose_file(agents=AgentsAround(wired=wired, place="/code/app", signs=signs, **around))
+
+
+@planted
+def hooks_broken(patient: Patient) -> Diagnosis:
+    return with_agents(patient, WiredAgent(name="codex", problems=("no hook at Stop", "/opt/python is gone")))
+
+
+@planted
+def hooks_untrusted(patient: Patient) -> Diagnosis:
+    return with_agents(patient, WiredAgent(name="codex", untrusted=("SessionStart", "Stop")))
+
+
+def heard(patient: Patient) -> World:
+    """A session of Claude Code that its hooks told of, now."""
+    world = patient.world()
+    now = world.clock.now_us()
+    event = AgentEvent(kind="prompt", agent="claude-code", session="s1", key="k", source="hook", text="hello",
+                       occurred_at_us=now)  # fmt: skip
+    ready = prepare([event], secret=world.project.secret, now_us=now)
+    header = SessionHeader(agent="claude-code", native="s1", origin="hook")
+    world.write(
+        append_session, SessionBatch(project=world.project.id, header=header, events=ready, base=world.settings)
+    )
+    return world
+
+
+@planted
+def hooks_silent(patient: Patient) -> Diagnosis:
+    heard(patient)
+    now = patient.clock.now_us()
+    fresh = with_agents(patient, WiredAgent(name="claude-code", used_at=now + 60 * US))
+    assert causes(fresh) == [], "its hooks told of that work"
+    return with_agents(patient, WiredAgent(name="claude-code", used_at=now + 2 * 3600 * US))
+
+
+@planted
+def spool_waiting(patient: Patient) -> Diagnosis:
+    now = patient.clock.now_us()
+    assert causes(with_agents(patient, waiting=3, oldest_at=now - 60 * US)) == []
+    return with_agents(patient, waiting=3, oldest_at=now - 3600 * US)
+
+
+@planted
+def records_aside(patient: Patient) -> Diagnosis:
+    return with_agents(patient, aside=2)
+
+
+@planted
+def rules_unusable(patient: Patient) -> Diagnosis:
+    return with_agents(patient, unusable=("kubernetes-secret-yaml",))
+
+
+SIGNS = (("remote", "example.com/acme/app"), ("path", "/code/app"))
+MARKER = ("marker", "shared in example.com/acme/app")
+
+
+@planted
+def marker_untrusted(patient: Patient) -> Diagnosis:
+    world = patient.world()
+    world.write(resolve, SIGNS, "example.com/acme/app", b"s" * 32)
+    unmarked = with_agents(patient, WiredAgent(name="codex"), signs=SIGNS)
+    assert causes(unmarked) == []
+    found = with_agents(patient, WiredAgent(name="codex"), signs=(MARKER, *SIGNS))
+    assert "names the project shared, which nobody trusted; project example.com/acme/app is used" in str(found.findings)
+    trusting = patient.world()
+    trusting.write(ensure_project, "shared", b"s" * 32)
+    trusting.write(trust, *MARKER, "shared")
+    assert causes(with_agents(patient, WiredAgent(name="codex"), signs=(MARKER, *SIGNS))) == []
+    patient.change("delete from project_aliases where kind = 'marker'")
+    return found
+
+
+@planted
+def folder_unknown(patient: Patient) -> Diagnosis:
+    assert causes(with_agents(patient, signs=SIGNS)) == [], "where no agent is wired, no folder has to be known"
+    return with_agents(patient, WiredAgent(name="codex"), signs=SIGNS)
 
 
 # ---- the tests

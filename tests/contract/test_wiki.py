@@ -4,10 +4,7 @@ leaves the history too (E03, G10, G11). With a real git and a real store, killed
 from __future__ import annotations
 
 import os
-import signal
-import stat
 import subprocess
-import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,19 +16,24 @@ from tests.contract.test_sessions import Agents
 
 from everkept.api.base import Parts
 from everkept.api.wiki import WikiProjector, wiki_reports
-from everkept.deliver import wiki as wiki_module
 from everkept.deliver.git import BRANCH, PROJECTED, WRITTEN
 from everkept.deliver.page_file import parse
-from everkept.deliver.projection import Projection
 from everkept.deliver.report import WikiReport
-from everkept.deliver.work_tree import MARKER, WorkTree
+from everkept.deliver.work_tree import MARKER
 from everkept.derive.tools import Tools
 from everkept.domain.erase import ProjectTarget, StreamTarget
 from everkept.domain.pages import PageText
-from everkept.errors import Conflict
 from everkept.store.changes import find_cursor, lease_consumer, prune_changes
 from everkept.store.erase import erase
-from everkept.store.pages import NewPage, PageRow, delete_page, find_page, get_page, list_pages, page_history, write_page
+from everkept.store.pages import (
+    NewPage,
+    PageRow,
+    delete_page,
+    get_page,
+    list_pages,
+    page_history,
+    write_page,
+)
 from everkept.store.projects import ensure_project
 from everkept.store.store import Store
 

@@ -109,7 +109,7 @@ def step_in_a_child(home: Path, before: Callable[[], None]) -> bool:
         warnings.simplefilter("ignore", DeprecationWarning)  # pytest's own threads do not matter to it
         child = os.fork()
     if child == 0:
-        world = Wikis(home)
+        world = later(home, 1_000)
         before()
         world.follow()
         os._exit(0)
@@ -136,9 +136,14 @@ def stage(name: str, folder: Path) -> tuple[Path, Scene]:
     return home, ended_well
 
 
-def recovered(home: Path) -> Iterator[Wikis]:
+def later(home: Path, seconds: float) -> Wikis:
     world = Wikis(home)
-    world.clock.advance(10_000)  # the lease of the dead has run out
+    world.clock.advance(seconds)
+    return world
+
+
+def recovered(home: Path) -> Iterator[Wikis]:
+    world = later(home, 10_000)  # the lease of the dead has run out
     age_locks(world.folder)
     world.follow()
     yield world
@@ -201,7 +206,7 @@ def test_a_git_that_is_killed_leaves_nothing_that_blocks(name: str, tmp_path: Pa
         count.write_text("0")
         program.write_text(DYING_GIT.format(count=count, at=at))
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
-        world = Wikis(home)
+        world = later(home, 1_000)
         dying = world.another(str(program))
         dying.step_now()
         dead = "home" in dying.waiting

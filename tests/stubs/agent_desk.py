@@ -74,10 +74,13 @@ class Desk:
         name = record.pop("name")
         answer = self.run(self.hooks.answer({"hook": record, "name": name, "budget_ms": 10_000}))
         if answer["offer"]:
-            payload = record["payload"]
-            shown = {k: record[k] for k in ("format", "agent", "cwd", "place") if k in record}
-            shown |= {"event": "shown", "at_ns": record["at_ns"] + 1, "offer": answer["offer"]}
-            append(str(self.home), {**shown, "session": payload["session_id"]}, durable=False, number=1)
+            kept: dict[str, Any] = {
+                name: record[name] for name in ("format", "agent", "cwd", "place") if name in record
+            }
+            told = {"event": "shown", "at_ns": record["at_ns"] + 1, "offer": answer["offer"]}
+            append(
+                str(self.home), {**kept, **told, "session": record["payload"]["session_id"]}, durable=False, number=1
+            )
         return str(answer["text"])
 
     def edit(self, agent: str, session: str, cwd: Path, path: str, id_: str = "") -> None:

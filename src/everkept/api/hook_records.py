@@ -20,6 +20,7 @@ from everkept.capture.agents.reading import Format
 from everkept.capture.identity import Checkout, checkout_of, with_root
 from everkept.capture.spool import HookRecord
 from everkept.domain.session import AgentEvent, Kind, natural_key
+from everkept.errors import InvalidInput
 from everkept.hook.hook_script import scope_key
 
 _Mark = tuple[Path, int, int]
@@ -67,7 +68,7 @@ class RecordReader:
         checkout = await self._checkout(fields)
         if "offer" in fields:
             return Told(checkout=checkout, offer=str(fields["offer"]))
-        events = await asyncio.to_thread(events_of, {**fields, "name": record.name})
+        events = await asyncio.to_thread(_events, record.name, fields)
         path = await asyncio.to_thread(_transcript_of, fields)
         told: Sequence[AgentEvent] = ()
         if any(e.kind in READ_AFTER for e in events):
@@ -115,8 +116,16 @@ def told_from_afar(name: str, fields: Mapping[str, Any]) -> Told:
     checkout = _told_place(fields)
     if "offer" in fields:
         return Told(checkout=checkout, offer=str(fields["offer"]))
-    events = events_of({**fields, "name": name})
+    events = _events(name, fields)
     return Told(events=[beside_transcript(event, (), has_one=False) for event in events], checkout=checkout)
+
+
+def _events(name: str, fields: Mapping[str, Any]) -> list[AgentEvent]:
+    """Raises InvalidInput where the record's time is none that a hook wrote."""
+    at_ns = fields.get("at_ns", 0)
+    if not isinstance(at_ns, int) or not 0 <= at_ns < 2**63:
+        raise InvalidInput("at_ns is not nanoseconds since 1970", field="at_ns")
+    return events_of({**fields, "name": name})
 
 
 def _told_place(fields: Mapping[str, Any]) -> Checkout | None:

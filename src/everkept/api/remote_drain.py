@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -240,8 +240,9 @@ def _first_piece(events: list[Body]) -> list[Body]:
 class RemoteDesk(Desk):
     """Awake for the hooks of a machine whose memory is on a server elsewhere."""
 
-    def __init__(self, home: Path, server: Server) -> None:
+    def __init__(self, home: Path, server: Server, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(home)
+        self._clock = clock
         self._drain = RemoteDrain(self._spool, server)
         self._pause_s = PAUSE_FIRST_S
         self._not_before = 0.0
@@ -253,11 +254,11 @@ class RemoteDesk(Desk):
     async def drain(self, within_s: float) -> Drained:
         """Send what waits. After a failure the server is left alone for as long as it says, or ever longer."""
         whole = Drained()
-        end = time.monotonic() + within_s
-        if time.monotonic() < self._not_before:
+        end = self._clock() + within_s
+        if self._clock() < self._not_before:
             return whole
         try:
-            while time.monotonic() < end and (some := await self._drain.some()).handled:
+            while self._clock() < end and (some := await self._drain.some()).handled:
                 whole.add(some)
         except EverkeptError as error:
             self._give_way(error)
@@ -269,7 +270,7 @@ class RemoteDesk(Desk):
     def _give_way(self, error: EverkeptError) -> None:
         asked_s = error.details.get("retry_after_s")
         pause_s = self._pause_s if asked_s is None else float(asked_s)
-        self._not_before = time.monotonic() + pause_s
+        self._not_before = self._clock() + pause_s
         self._pause_s = min(2 * self._pause_s, PAUSE_MAX_S)
         if self.trouble is None or self.trouble.message != error.message:
             _log.warning("what hooks left waits for the server", why=error.message, again_in_s=round(pause_s, 1))

@@ -26,6 +26,7 @@ PAGES_MAX: Final = 5
 STATEMENTS_MAX: Final = 20
 CHARS_MAX: Final = {"title": 120, "section": 80, "statement": 600, "quote": 1_000}
 QUOTE_CHARS_MIN: Final = 6
+ANYBODY: Final[frozenset[Voice]] = frozenset(get_args(Voice))
 VOICES: Final[dict[KnowledgeKind, frozenset[Voice]]] = {
     "rule": frozenset({"user"}),
     "decision": frozenset({"user", "agent"}),
@@ -182,10 +183,9 @@ class _Evidence:
     texts: tuple[tuple[int, Voice, str], ...]
     said: Said
 
-    def place_of(self, quote: str, voices: frozenset[Voice]) -> tuple[int | None, bool]:
-        """(seq of the first event of these voices with the quote, whether any event has it)."""
-        found = [(seq, voice) for seq, voice, text in self.texts if quote in text]
-        return next((seq for seq, voice in found if voice in voices), None), bool(found)
+    def find(self, quote: str, voices: frozenset[Voice]) -> int | None:
+        """The first event of these voices that holds the quote."""
+        return next((seq for seq, voice, text in self.texts if voice in voices and quote in text), None)
 
 
 def check_pages(sources: Iterable[Source], drafts: Iterable[PageDraft], literals: Iterable[str] = ()) -> CheckedPages:
@@ -234,9 +234,13 @@ def _grounds(evidence: _Evidence, kind: KnowledgeKind, statement: Statement) -> 
     quote = normalise_text(statement.quote).strip(" \"'")
     if len(quote) < QUOTE_CHARS_MIN or not re.search(r"\w", quote):
         return 0, f"its quote is shorter than {QUOTE_CHARS_MIN} characters"
-    seq, anywhere = evidence.place_of(quote, VOICES.get(kind, frozenset(get_args(Voice))))
+    seq = evidence.find(quote, VOICES.get(kind, ANYBODY))
     if seq is None:
-        return 0, f"its quote is not the words of who makes a {kind}" if anywhere else "its quote is not in the session"
+        elsewhere = evidence.find(quote, ANYBODY) is not None
+        return (
+            0,
+            f"its quote is not the words of who makes a {kind}" if elsewhere else "its quote is not in the session",
+        )
     sort = missing_literal(f"{statement.section}\n{statement.text}", evidence.said)
     return (0, f"{sort} in it does not occur in the session") if sort else (seq, None)
 

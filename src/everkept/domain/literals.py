@@ -17,7 +17,8 @@ _FLAG = re.compile(r"--?[a-z][\w-]*(?:=\S+)?", re.IGNORECASE)
 _FILE = re.compile(r"\w[\w-]+(?:\.[\w-]+)*\.[a-z][a-z0-9]{0,5}", re.IGNORECASE)
 _NAME = re.compile(r"\w+(?:(?:::|\.)\w+)*\(\)|\w+(?:::\w+)+|[^\W_]+(?:_+[^\W_]+)+")
 _NUMBER = re.compile(r"v?\d+(?:[.:/-]\d+)*", re.IGNORECASE)
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_THOUSANDS = re.compile(r",(?<=\d,)(?=\d{3}(?!\d))")
+"""The comma of `1,000`. It begins with the comma itself, so that megabytes without one are passed over fast."""
 _TWO_WORDS = re.compile(r"[^\W\d_]+(?:/[^\W\d_]+)+")
 _DOTTED_WORDS: Final = frozenset({"e.g", "i.e", "a.m", "p.m", "n.b"})
 

@@ -1,6 +1,6 @@
 """What of a session a model is shown to distil it: its digest, and the events that knowledge is made of, verbatim.
 
-Prompts, the agent's last words of each turn, decisions, and commands that failed with what mended them. Bounded: where
+Decisions, prompts, commands that failed with what mended them, the agent's last words of each turn. Bounded: where
 there is more than fits, the least telling lines are left out, and how many is said.
 """
 
@@ -12,6 +12,7 @@ from typing import Final
 
 from everkept.domain.digest import Digest, SessionEvent, to_page
 from everkept.domain.digest.turns import is_prompt
+from everkept.domain.digest.values import Decision, FailedCommand
 from everkept.domain.distilled import Source, Voice
 from everkept.domain.session import AgentEvent, content_of
 from everkept.domain.transcript import estimate_tokens, fence_line
@@ -46,25 +47,43 @@ def session_lines(events: Sequence[SessionEvent], digest: Digest) -> SessionLine
     return SessionLines(digest=page, lines=tuple(line for _, _, line in kept), left_out=len(ranked) - len(kept))
 
 
-def _ranked(events: dict[int, AgentEvent], digest: Digest) -> Iterator[tuple[int, dict[str, object]]]:
-    """What a page would miss most comes first."""
-    for decision in digest.decisions:
-        line: dict[str, object] = {"seq": decision.seq, "decided": decision.quote, "how": decision.kind}
-        yield decision.seq, line | ({"about": decision.about} if decision.about else {})
-    for prompt in digest.prompts:
-        yield prompt.seq, {"seq": prompt.seq, "user": _head(events[prompt.seq].text, PROMPT_CHARS)}
-    for failed in digest.failed:
-        call = events[failed.seq].tool if failed.seq in events else None
-        output = failed.error if call is None else _tail(call.output, OUTPUT_CHARS)
-        line = {"seq": failed.seq, "ran": failed.command, "failed": output, "times": failed.times}
-        if failed.fix is not None:
-            line |= {"mended_at": failed.fix.seq, "after_changes_to": list(failed.fix.files[:6]),
-                     "after_commands": list(failed.fix.commands[-3:])}  # fmt: skip
-        yield failed.seq, line
-    for said in reversed(digest.said):
-        yield said.seq, {"seq": said.seq, "agent": _head(events[said.seq].text, SAID_CHARS)}
-    for error in digest.errors:
-        yield error.seq, {"seq": error.seq, "error_of": error.what, "error": error.error}
+_Line = tuple[int, dict[str, object]]
+"""(event, what is shown of it)."""
+
+
+def _ranked(events: dict[int, AgentEvent], digest: Digest) -> Iterator[_Line]:
+    """In rounds, so that no kind of line starves; of each kind what a page would miss most comes first."""
+    prompts, failed = list(digest.prompts), digest.failed
+    kinds: list[tuple[int, list[_Line]]] = [
+        (3, [(d.seq, _decision(d)) for d in digest.decisions]),
+        (2, [(p.seq, {"seq": p.seq, "user": _head(events[p.seq].text, PROMPT_CHARS)})
+             for p in (*prompts[:1], *prompts[:0:-1])]),
+        (2, [(f.seq, _failed(f, events)) for f in sorted(failed, key=lambda f: f.fix is None)]),
+        (1, [(m.seq, {"seq": m.seq, "agent": _head(events[m.seq].text, SAID_CHARS)}) for m in reversed(digest.said)]),
+        (1, [(e.seq, {"seq": e.seq, "error_of": e.what, "error": e.error}) for e in digest.errors]),
+    ]  # fmt: skip
+    at = 0
+    while any(lines[at * share :] for share, lines in kinds):
+        for share, lines in kinds:
+            yield from lines[at * share : (at + 1) * share]
+        at += 1
+
+
+def _decision(decision: Decision) -> dict[str, object]:
+    about = {"about": decision.about} if decision.about else {}
+    return {"seq": decision.seq, "decided": decision.quote, "how": decision.kind, **about}
+
+
+def _failed(failed: FailedCommand, events: dict[int, AgentEvent]) -> dict[str, object]:
+    """The output as it was, of which the digest has one line."""
+    call = events[failed.seq].tool if failed.seq in events else None
+    output = failed.error if call is None else _tail(call.output, OUTPUT_CHARS)
+    line: dict[str, object] = {"seq": failed.seq, "ran": failed.command, "failed": output, "times": failed.times}
+    if failed.fix is not None:
+        line["mended_at"] = failed.fix.seq
+        line["after_changes_to"] = list(failed.fix.files[:6])
+        line["after_commands"] = list(failed.fix.commands[-3:])
+    return line
 
 
 def _head(text: str, chars: int) -> str:

@@ -192,6 +192,15 @@ def _page(r: tuple[Any, ...], superseded: Mapping[int, Sequence[str]]) -> WikiPa
     )  # fmt: skip
 
 
+_OF_SOURCE = text("select slug from pages where project_id = :project and source = :source and version > 0")
+
+
+def find_page_of_source(conn: Connection, project: int, source: str) -> PageRow | None:
+    """The page that came from a file, also where it was deleted; None where it was erased, or never was."""
+    slug = conn.scalar(_OF_SOURCE, {"project": project, "source": source})
+    return None if slug is None else find_page(conn, project, slug, deleted=True)
+
+
 # ---- edits of files
 
 
@@ -327,7 +336,7 @@ def versions_after(conn: Connection, project: int, after: tuple[int, int, int], 
 
 
 __all__ = [
-    "CONSUMER", "EditTaken", "FileEdit", "GoneFile", "WikiBatch", "WikiPage", "WikiState", "delete_gone", "has_pages",
+    "CONSUMER", "EditTaken", "FileEdit", "GoneFile", "WikiBatch", "WikiPage", "WikiState", "delete_gone", "find_page_of_source", "has_pages",
     "pages_named", "project_is_erased", "same_body", "still_there", "take_edit", "versions_after", "wiki_batch",
     "wiki_states",
 ]  # fmt: skip

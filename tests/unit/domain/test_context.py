@@ -76,9 +76,9 @@ def test_a_cut_leaves_no_fence_open(parts: list[Part]) -> None:
     assert len(re.findall(r"^\s{0,3}(?:```|~~~)", text, re.MULTILINE)) % 2 == 0
 
 
-def block(*texts: str, **more: int) -> Block:
+def block(*texts: str) -> Block:
     parts = [Part(id=f"p{n}", heading=f"Part {n}", text=text) for n, text in enumerate(texts)]
-    return compose(parts, scope="project app, found by remote", **more)
+    return compose(parts, scope="project app, found by remote")
 
 
 def test_it_says_whose_memory_it_is_that_it_is_no_order_and_what_it_costs() -> None:

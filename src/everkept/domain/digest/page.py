@@ -95,7 +95,8 @@ def _sections(digest: Digest) -> list[_Section]:
     decisions = list(map(_decision, digest.decisions))
     said = [*map(_earlier, digest.said[:-1]), *map(_last, digest.said[-1:])]
     goal = [f"{quoted(digest.goal)}"] if digest.goal else []
-    numbered = [f"{at}. {quoted(prompt.text)}" for at, prompt in enumerate(prompts, 1)]
+    later = prompts if len(prompts) > 1 else ()  # a single one is the goal
+    numbered = [f"{at}. {quoted(prompt.text)}" for at, prompt in enumerate(later, 1)]
     unmended_first = sorted(range(len(digest.failed)), key=lambda at: digest.failed[at].fix is not None)
     return [
         _Section("Goal", "goal", goal, 1, [0] if goal else []),

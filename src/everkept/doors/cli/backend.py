@@ -24,6 +24,7 @@ from everkept.errors import EverkeptError, ExtraMissing, InvalidInput
 if TYPE_CHECKING:
     from everkept.api import views as v
     from everkept.api.remote_drain import RemoteDesk
+    from everkept.api.secrets import SecretScan
     from everkept.api.service import Service
     from everkept.bootstrap import Application as OpenedApplication
     from everkept.capture.identity import Checkout
@@ -176,6 +177,19 @@ async def diagnosis(project: str, *, subject: str | None, full: bool) -> v.Diagn
 
     found = await _diagnosis_here(settings, project, subject=subject, full=full)
     return diagnosis_with_agents(found, settings, agents_here(settings.home))
+
+
+def secrets() -> SecretScan:
+    """Where the store of this machine holds secrets. Raises InvalidInput where EVERKEPT_URL names another's store."""
+    settings = config.load()
+    if settings.url:
+        raise InvalidInput(
+            f"a scan reads the store's file, and EVERKEPT_URL names the server at {settings.url}; unset it"
+        )
+    say(f"reading every text of the store in {settings.home}")
+    from everkept.bootstrap import scan_store_for_secrets
+
+    return scan_store_for_secrets(settings)
 
 
 async def _diagnosis_here(settings: config.Settings, project: str, *, subject: str | None, full: bool) -> v.Diagnosis:

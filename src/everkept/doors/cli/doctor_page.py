@@ -12,12 +12,30 @@ from rich.text import Text
 
 from everkept.api import views as v
 from everkept.api.diagnosing import DiagnosisHere
+from everkept.api.secrets import SecretScan
 from everkept.doors.cli.status_page import lanes_table, workers_table
 from everkept.doors.cli.wording import ago, clean, count, size
 
 
 def doctor_page(found: v.Diagnosis) -> RenderableType:
     return Group(_verdict(found), *(Padding(part, (1, 0, 0, 0)) for part in _sections(found)))
+
+
+def secrets_page(scan: SecretScan) -> RenderableType:
+    """Where secrets are and how to be rid of them; never a secret."""
+    looked = f"{count(scan.texts, 'text')} looked at"
+    if not scan.places:
+        return Text(f"● no secret found; {looked}", style="bold green")
+    head = Text(f"● secrets in {count(scan.places, 'text')}; {looked}", style="bold yellow")
+    drawn = Table(box=None, pad_edge=False)
+    for name in ("project", "what", "rules", "what erases it"):
+        drawn.add_column(name, overflow="fold", header_style="dim")
+    for place in scan.found:
+        rules = ", ".join(f"{rule} ×{times}" if times > 1 else rule for rule, times in place.rules.items())
+        drawn.add_row(clean(place.project), clean(f"{place.kind} {place.id}"), rules, clean(place.erase))
+    more = [] if scan.places == len(scan.found) else [Text(f"and {scan.places - len(scan.found):,} more")]
+    after = Text("Erasing is for good; whoever may have read a secret still knows it, so replace the secret, too.")
+    return Group(head, Padding(drawn, (1, 0)), *more, after)
 
 
 def _verdict(found: v.Diagnosis) -> Text:

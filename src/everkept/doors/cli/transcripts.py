@@ -118,6 +118,8 @@ async def _take(
             report = await importer.take(form, path, project=project, again=again, progress=within)
             if form is None:
                 report = dataclasses.replace(report, skipped_because=f"{agent} writes no files like this")
+            if report.reading is not None:
+                report.reading.events.clear()  # they are in the store; the account is all that is still needed
             reports.append(report)
             done += weight
             bar.at(done, total, f"{len(reports):,} of {count(len(found), 'file')}")

@@ -13,7 +13,7 @@ from everkept.capture.redaction import redact
 from everkept.doors.mcp.answers import UNTRUSTED, Answer, answer, failure, notes
 from everkept.doors.mcp.arguments import checked, moment
 from everkept.doors.mcp.place import Memories, Place, Waiting, scope_of
-from everkept.doors.mcp.reading import fact_about, read
+from everkept.doors.mcp.reading import fact_about, read, slug_meant
 from everkept.doors.mcp.tools import BY_NAME
 from everkept.errors import EverkeptError, InvalidInput, NotFound, UnknownScope
 
@@ -83,18 +83,20 @@ class Calls:
         text = redact(given["text"]).text
         fact = await asked.service.remember(text, subject=given.get("subject", OWNER), key=f"mcp-{uuid.uuid4().hex}")
         repeats = f"; it repeats {fact.duplicate_of}" if fact.duplicate_of else ""
-        return asked.answer([f"remembered fact {fact.id}, about {fact.subject}{repeats}"],
+        return asked.answer(
+            [f"remembered fact {fact.id}, about {fact.subject}{repeats}"],
             {"id": fact.id, "kind": "fact", "text": fact.text, **fact_about(fact)},
-        )  # fmt: skip
+        )
 
     async def _page(self, asked: _Asked, place: Place, given: Arguments) -> Answer:
         page = await asked.service.write_page(
             given["title"], given["body"], kind=given["kind"], slug=given.get("slug"), base=given.get("base"),
             author=place.agent,
         )  # fmt: skip
-        return asked.answer([f"wrote {page.kind} page {page.slug}, version {page.version}"],
+        return asked.answer(
+            [f"wrote {page.kind} page {page.slug}, version {page.version}"],
             page.model_dump(mode="json", exclude={"body"}, exclude_none=True),
-        )  # fmt: skip
+        )
 
     async def _forget(self, place: Place, given: Arguments) -> Answer:
         name, undo = given["id"], given.get("undo", False)
@@ -109,7 +111,7 @@ class Calls:
             raise InvalidInput(
                 f"{name} is neither a fact nor a page; `everkept erase` destroys sessions and messages", field="id"
             )
-        page = await asked.service.delete_page(name)
+        page = await asked.service.delete_page(await slug_meant(asked.service, name))
         return asked.answer([f"deleted page {page.slug}"], {"id": page.id, "kind": "page", "slug": page.slug})
 
     # ---- reading

@@ -87,8 +87,8 @@ def _shortened(text: str) -> str:
 
 
 async def _page(service: Service, name: str) -> _Whole:
-    slug, _, anchor = name.partition("#")
-    page = await service.get_page(await _slug(service, slug) if slug.startswith("pag_") else slug)
+    page = await service.get_page(await slug_meant(service, name))
+    anchor = name.partition("#")[2]
     body = page.body or ""
     section = next((s for s in sections_of(page.title, body) if anchor and s.anchor == anchor), None)
     return _Whole(
@@ -98,7 +98,13 @@ async def _page(service: Service, name: str) -> _Whole:
     )  # fmt: skip
 
 
-async def _slug(service: Service, page_id: str) -> str:
+async def slug_meant(service: Service, name: str) -> str:
+    """The page that a slug, a slug with the anchor of a section, or an id names. Raises NotFound for an unknown id."""
+    slug = name.partition("#")[0]
+    return await _slug_of(service, slug) if slug.startswith("pag_") else slug
+
+
+async def _slug_of(service: Service, page_id: str) -> str:
     cursor: str | None = None
     while True:
         found = await service.list_pages(superseded=True, limit=PAGES_AT_ONCE, cursor=cursor)

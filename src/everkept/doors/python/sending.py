@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import httpx2
+
 from everkept.api import views as v
 from everkept.doors.python.asking import Asking
 from everkept.doors.python.wire import Wire
@@ -16,8 +18,10 @@ TAKEN_S = 120.0
 class EventsSender(Asking):
     """`POST /v1/events` (`api.remote_drain.Server`), in whatever project a session belongs."""
 
-    def __init__(self, url: str, api_key: str | None) -> None:
-        super().__init__(Wire(url, {} if api_key is None else {"Authorization": f"Bearer {api_key}"}))
+    def __init__(
+        self, url: str, api_key: str | None = None, transport: httpx2.AsyncBaseTransport | None = None
+    ) -> None:
+        super().__init__(Wire(url, {} if api_key is None else {"Authorization": f"Bearer {api_key}"}, transport))
 
     async def take_events(self, body: Mapping[str, Any]) -> v.Ingested:
         """Sent again on the way by itself, a few times: every record and event in it has a key."""

@@ -125,9 +125,10 @@ def diagnose_agents(look: Look, around: AgentsAround, clock: Clock) -> AgentsDia
                 return beside
             conn = Connection(raw, sqlite_dialect(), clock)
             found = find_by_signs(conn, around.signs)
+            project, found_by = (None, None) if found is None else (found.project.name, found.found_by)
             return AgentsDiagnosis(
                 findings=without_symptoms(agents.around_the_store(conn, look)), heard=agents.heard_agents(conn),
-                project=None if found is None else found.project.name, found_by=None if found is None else found.found_by,
+                project=project, found_by=found_by,
             )  # fmt: skip
     except EverkeptError:  # what keeps the file from being read is a finding of the whole look
         return beside

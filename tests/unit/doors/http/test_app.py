@@ -31,6 +31,7 @@ ROUTES: list[tuple[str, str, str, Any, int]] = [
     ("erase_event", "DELETE", "/v1/events/evt_1_1?dry_run=true", None, 200),
     ("why", "GET", "/v1/facts/fct_1/why", None, 200),
     ("resolve_scope", "POST", "/v1/scope", {"cwd": "/code/app", "remote": "git@github.com:Acme/App.git"}, 200),
+    ("take_events", "POST", "/v1/events", {"records": [{"name": "1-1-0.json", "record": {"format": 1}}]}, 200),
     ("list_sessions", "GET", "/v1/sessions?agent=claude-code", None, 200),
     ("get_session", "GET", "/v1/sessions/ses_1", None, 200),
     ("list_session_events", "GET", "/v1/sessions/ses_1/events?after_seq=1", None, 200),

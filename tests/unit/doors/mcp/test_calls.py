@@ -123,7 +123,8 @@ def test_forget_deletes_a_page_but_neither_undoes_that_nor_touches_sessions():
     assert not call(OneMemory(double), "forget", id="use-sqlite").failed
     assert "write it again" in call(OneMemory(double), "forget", id="use-sqlite", undo=True).text
     assert "everkept erase" in call(OneMemory(double), "forget", id="ses_4").text
-    assert double.deleted == ["use-sqlite"]
+    assert not call(OneMemory(double), "forget", id="use-sqlite#why").failed
+    assert double.deleted == ["use-sqlite", "use-sqlite"]
 
 
 class Handoffs:

@@ -1,0 +1,97 @@
+"""Taking in instruction and memory files of coding agents as pages: again at any time, a version for each change."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from everkept.api.base import Parts
+from everkept.capture.page_files import FilePage, find_page_files, read_page_files
+from everkept.domain.pages import SLUG_CHARS_MAX, PageText, slug_of
+from everkept.errors import NotFound
+from everkept.store.connection import Connection
+from everkept.store.pages import NewPage, PageRow, find_page, page_history, write_page
+from everkept.store.projects import find_project
+from everkept.store.wiki_pages import find_page_of_source
+
+IMPORT: Final = "import"
+HISTORY_MAX: Final = 1_000
+Outcome = Literal["new", "changed", "unchanged", "deleted", "skipped"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedPage:
+    """What became of one file. `deleted`: a person deleted its page, and it stays deleted."""
+
+    source: str
+    outcome: Outcome
+    slug: str | None = None
+    version: int | None = None
+    because: str | None = None
+    """Why it was skipped, or whose version the file's text took the place of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagesReport:
+    pages: list[ImportedPage]
+
+    def count(self, outcome: Outcome) -> int:
+        return sum(page.outcome == outcome for page in self.pages)
+
+
+async def import_pages(parts: Parts, project: str, root: Path, home: Path) -> PagesReport:
+    """The files of the checkout at `root` and of the person whose home is `home`. A vanished file deletes nothing.
+
+    Raises NotFound for an unknown project.
+    """
+    row = await parts.store.read(find_project, project)
+    if row is None:
+        raise NotFound(f"there is no project {project!r}", project=project)
+    pages = await asyncio.to_thread(lambda: list(read_page_files(find_page_files(root, home))))
+    return PagesReport(pages=[await _take(parts, row.id, page) for page in pages])
+
+
+async def _take(parts: Parts, project: int, page: FilePage) -> ImportedPage:
+    if page.skipped_because is not None:
+        return ImportedPage(source=page.source, outcome="skipped", because=page.skipped_because)
+    return await parts.store.write(take_page, project, page)
+
+
+def take_page(conn: Connection, project: int, page: FilePage) -> ImportedPage:
+    """One commit. A file that is as it was when it was last taken in changes nothing, whatever its page became since."""
+    there = find_page_of_source(conn, project, page.source)
+    text = PageText(title=page.title, body=page.body)
+    if there is not None and there.deleted_at is not None:
+        return ImportedPage(source=page.source, outcome="deleted", slug=there.slug)
+    if there is not None and _last_taken(conn, there) == (text.title, text.body):
+        return ImportedPage(source=page.source, outcome="unchanged", slug=there.slug, version=there.version)
+    slug = _free_slug(conn, project, page) if there is None else there.slug
+    row = write_page(conn, NewPage(
+        project=project, kind=page.kind if there is None else there.kind, slug=slug, text=text, author=IMPORT,
+        reason="first taken in from its file" if there is None else "its file changed", source=page.source,
+    ))  # fmt: skip
+    if row is None:  # its page was deleted and then erased
+        return ImportedPage(source=page.source, outcome="deleted")
+    because = None
+    if there is not None and there.author != IMPORT:
+        because = f"version {there.version} by {there.author} stays in the history"
+    outcome: Outcome = "new" if there is None else "changed"
+    return ImportedPage(source=page.source, outcome=outcome, slug=row.slug, version=row.version, because=because)
+
+
+def _last_taken(conn: Connection, page: PageRow) -> tuple[str, str] | None:
+    """(title, text) of the newest version that came from the file."""
+    versions = page_history(conn, page.id, HISTORY_MAX)
+    return next(((v.title, v.body) for v in versions if v.author == IMPORT), None)
+
+
+def _free_slug(conn: Connection, project: int, page: FilePage) -> str:
+    """Named as the file; where a page of another origin has the name, with some signs of its source."""
+    slug = slug_of(page.title)
+    if find_page(conn, project, slug, deleted=True) is None:
+        return slug
+    sign = hashlib.blake2b(page.source.encode(), digest_size=4).hexdigest()
+    return f"{slug[: SLUG_CHARS_MAX - 9]}-{sign}"

@@ -1,0 +1,98 @@
+"""A scan of the whole store names every text that holds a secret, the rule and what erases it, and never the secret."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from tests.stubs.agent_desk import Desk, a_checkout, a_desk
+
+from everkept.api import secrets
+from everkept.api.secrets import SecretScan, scan_secrets
+from everkept.errors import NotFound
+from everkept.ports.clock import SystemClock
+from everkept.store.diagnosis import texts
+from everkept.store.sqlite import choose_driver
+
+TOKEN = "ghp_" + "a1B2c3" * 6
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    with a_desk(tmp_path / "home") as made:
+        app = a_checkout(tmp_path / "app")
+        made.work("claude-code", "s1", app)
+        made.page(app, "Deploying", "With make ship.")
+        assert made.start("codex", "s2", app)
+        yield made
+
+
+def scan(desk: Desk) -> SecretScan:
+    return scan_secrets(desk.home / "everkept.db", SystemClock())
+
+
+def plant(desk: Desk, statement: str) -> None:
+    """As an earlier version, with fewer rules, may have kept it."""
+    raw = choose_driver().module.connect(str(desk.home / "everkept.db"), isolation_level=None)
+    raw.execute(statement.replace("TOKEN", f"'use {TOKEN} here'"))
+    raw.close()
+
+
+def test_a_store_without_secrets_has_none(desk: Desk) -> None:
+    found = scan(desk)
+    assert (found.places, found.found) == (0, [])
+    assert found.texts > 5
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind", "id_", "erase"),
+    [
+        ("update events set content = TOKEN where seq = 2", "message", "evt_1_2", "everkept erase --event evt_1_2"),
+        ("update page_versions set body = TOKEN where page_id = 1", "page", "pag_1@1",
+         "everkept erase --session ses_1"),
+        ("update page_versions set body = TOKEN where page_id = 2", "page", "pag_2@1", "write the page without it"),
+        ("update windows set summary = TOKEN", "summary", "epi_1", texts.RESTS_ON),
+        ("update handoffs set body = TOKEN", "handoff", "hnd_1", texts.RESTS_ON),
+        ("update offers set body = TOKEN", "offer", "off_1", texts.RESTS_ON),
+        ("insert into replies(project_id, work, step, version, model, ask, request_hash, asked_at, text)"
+         " values(1, 'w', 's', 'v', 'm', 1, x'00', 1, TOKEN)", "reply", "reply 1", texts.RESTS_ON),
+    ],
+    ids=["message", "page of a session", "page by hand", "summary", "handoff", "offer", "reply"],
+)  # fmt: skip
+def test_a_secret_is_found_wherever_it_is_and_not_shown(
+    desk: Desk, statement: str, kind: str, id_: str, erase: str
+) -> None:
+    plant(desk, statement)
+    found = scan(desk)
+    [place] = found.found
+    assert (place.kind, place.id, sum(place.rules.values())) == (kind, id_, 1)
+    assert place.erase.startswith(erase)
+    assert TOKEN not in json.dumps(asdict(found))
+
+
+def test_the_command_that_is_named_erases_it(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(desk, "update events set content = TOKEN where seq = 2")
+    [place] = scan(desk).found
+    assert place.erase == f"everkept erase --event evt_1_2 --project {place.project}"
+    service = desk.service(tmp_path / "app")
+    monkeypatch.setattr("everkept.api.erasing.WAIT_S", 0)  # the runner is stepped below
+    desk.run(service.erase(event=place.id))
+    desk.settle()
+    assert scan(desk).places == 0
+
+
+def test_more_than_can_be_listed_are_counted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "LISTED_MAX", 2)
+    monkeypatch.setattr(texts, "ROWS_AT_ONCE", 3)
+    plant(desk, "update events set content = TOKEN")
+    found = scan(desk)
+    assert len(found.found) == 2
+    assert found.places == len(desk.rows("select 1 from events"))
+
+
+def test_without_a_store_there_is_nothing_to_scan(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="no store"):
+        scan_secrets(tmp_path / "none.db", SystemClock())
