@@ -465,7 +465,7 @@ def test_a_scan_for_secrets_names_them_by_id_and_shows_none(machine: Machine) ->
     machine.work_through()
     clean = machine.everkept("doctor", "--secrets")
     assert (clean.returncode, clean.stdout[:17]) == (0, "● no secret found")
-    token = "ghp_" + "a1B2c3" * 6
+    token = "ghp_" + "x7Kd92LmQp4RtVw8Zs" + "Yb3NcHf6JgTa1EuOi5"
     raw = choose_driver().module.connect(str(machine.home / "everkept.db"), isolation_level=None)
     raw.execute("update events set content = ? where seq = 2", (f"the token is {token}",))
     raw.close()

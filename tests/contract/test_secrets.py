@@ -17,7 +17,7 @@ from everkept.ports.clock import SystemClock
 from everkept.store.diagnosis import texts
 from everkept.store.sqlite import choose_driver
 
-TOKEN = "ghp_" + "a1B2c3" * 6
+TOKEN = "ghp_" + "x7Kd92LmQp4RtVw8Zs" + "Yb3NcHf6JgTa1EuOi5"
 
 
 @pytest.fixture

@@ -76,7 +76,9 @@ class Wikis(Agents):
         return self.store.read_now(get_page, self.project, slug)
 
     def slugs(self) -> list[str]:
-        return sorted(p.slug for p in self.store.read_now(lambda c: list_pages(c, self.project, current=False, limit=1000)))
+        return sorted(
+            p.slug for p in self.store.read_now(lambda c: list_pages(c, self.project, current=False, limit=1000))
+        )
 
     def authors(self, slug: str) -> list[str]:
         return [v.author for v in self.store.read_now(page_history, self.page(slug).id)][::-1]
@@ -395,9 +397,7 @@ def test_two_edits_of_one_version_are_a_conflict_and_both_are_kept(world: Wikis)
     world.follow()
     assert (world.page("a").body, world.body("note/a.md")) == ("by the digest", "by the digest")
     assert world.body("note/a.conflict.md") == "by disk"
-    assert world.report().conflicts == {
-        "note/a.conflict.md": "it was made on version 1, and the page is at version 2"
-    }
+    assert world.report().conflicts == {"note/a.conflict.md": "it was made on version 1, and the page is at version 2"}
     assert world.authors("a") == ["hand", "digest"]
     world.check()
     (world.folder / "note/a.conflict.md").unlink()

@@ -282,7 +282,7 @@ def test_h04_a_folder_that_nobody_knows_is_an_error_to_read_and_not_another_proj
 
 # ---- H05: secrets
 
-TOKEN = "ghp_" + "a1B2c3" * 6
+TOKEN = "ghp_" + "x7Kd92LmQp4RtVw8Zs" + "Yb3NcHf6JgTa1EuOi5"
 KEY = "-----BEGIN PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQ\n" * 12 + "-----END PRIVATE KEY-----"
 SAID = {
     "at the cut": "x " * 8_180 + f"{TOKEN} " + "y " * 20_000,

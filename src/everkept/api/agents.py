@@ -138,7 +138,7 @@ class AgentMemory(Cases):
         _bounded_text(body, "body", BODY_CHARS_MAX)
         name = slug_of(title) if slug is None else _bounded_text(slug, "slug", SLUG_CHARS_MAX)
         text = PageText(title=redact(title).text, body=redact(body).text)
-        new = NewPage(project=self._project_id, kind=kind, slug=name, text=text, author=author, reason=reason,
+        new = NewPage(project=self._project_id, kind=kind, slug=name, text=text, author=author, reason=None if reason is None else redact(reason).text,
                       base=base, supersedes=supersedes)  # fmt: skip
         row = await self._store.write(write_page, new)
         assert row is not None, "what a person writes is always written"
@@ -210,7 +210,7 @@ def session_view(r: SessionRow) -> v.Session:
         else "trivial" if r.trivial_because is not None else "digested"
     )  # fmt: skip
     return v.Session(
-        id=row_id("ses", r.stream), agent=r.agent, native_id=r.native, parent=r.parent, title=r.title,
+        id=row_id("ses", r.stream), agent=r.agent, native_id=r.native, parent=r.parent, title=r.title or r.page_title,
         worktree=r.worktree, branch=r.branch, model=r.model, started_at=when(r.started_at),
         last_event_at=when(r.last_event_at), events=r.last_seq, state=state, trivial_because=r.trivial_because,
         page=r.page, finished_seq=r.finished_seq,

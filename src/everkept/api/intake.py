@@ -24,7 +24,9 @@ from everkept.store.offers import note_taken_up
 from everkept.store.projects import DEFAULT_PROJECT, ProjectRow, ensure_project, find_project
 from everkept.store.sessions import SessionAppended, SessionBatch, SessionHeader, append_session, project_of_session
 
-HERE = "named"
+HERE = "session"
+"""How a project was found whose session is known already."""
+NAMED = "named"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -129,7 +131,7 @@ def _append(conn: Connection, batch: SessionBatch) -> SessionAppended:
 
 def _decide(conn: Connection, named: str | None, signs: Sequence[tuple[str, str]], secret: bytes) -> Found:
     if named is not None:
-        return Found(project=ensure_project(conn, named, secret), found_by=HERE, value=named)
+        return Found(project=ensure_project(conn, named, secret), found_by=NAMED, value=named)
     kind, value = next(sign for sign in signs if sign[0] != "marker")
     return resolve(conn, signs, project_name(kind, value), secret)
 

@@ -61,7 +61,7 @@ async def _take(parts: Parts, project: int, page: FilePage) -> ImportedPage:
 
 
 def take_page(conn: Connection, project: int, page: FilePage) -> ImportedPage:
-    """One commit. A file that is as it was when it was last taken in changes nothing, whatever its page became since."""
+    """One commit. A file that is as it was when last taken in changes nothing, whatever its page became since."""
     there = find_page_of_source(conn, project, page.source)
     text = PageText(title=page.title, body=page.body)
     if there is not None and there.deleted_at is not None:

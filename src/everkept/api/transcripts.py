@@ -50,13 +50,18 @@ def find_transcripts(home: Path, agents: Sequence[str] = ()) -> Iterator[tuple[F
 
 def formats_of(paths: Iterable[Path], agent: str | None) -> Iterator[tuple[Format | None, Path]]:
     """Files given by hand (of folders, every file in them), each with the format that its content shows."""
+    named = None if agent is None else FORMATS[agent]
     for path in paths:
-        whole = None if agent is None else FORMATS[agent]
-        if path.is_dir() and (whole or recognise(path)) is None:
+        if path.is_dir() and not _is_one(path, named):
             for inside in sorted(p for p in path.rglob("*") if p.is_file()):
-                yield recognise(inside), inside
+                yield named or recognise(inside), inside
         else:
-            yield whole or recognise(path), path
+            yield named or recognise(path), path
+
+
+def _is_one(folder: Path, named: Format | None) -> bool:
+    """Whether the folder as a whole is what some agent keeps, as OpenCode's store."""
+    return recognise(folder) is not None if named is None else named.recognise(folder)
 
 
 class TranscriptImport:

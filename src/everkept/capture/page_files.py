@@ -43,6 +43,7 @@ class FoundFile:
     path: Path
     source: str
     kind: Literal["rule", "note"]
+    title: str
     within: Path
     """The folder that a link may not lead out of."""
 
@@ -62,19 +63,21 @@ class FilePage:
 
 
 def find_page_files(root: Path, home: Path) -> list[FoundFile]:
-    """The files of a checkout and of a person, in a fixed order. Nested checkouts and other people's code are not ours."""
+    """The files of a checkout and of a person, in a fixed order; not those of checkouts and other code below it."""
     found = [
-        FoundFile(path=path, source=f"file:{path.relative_to(root).as_posix()}", kind="rule", within=root)
+        _found(path, root, path.relative_to(root).as_posix())
         for path in [*sorted(_in_checkout(root)), *_matching(root, BELOW_ROOT)]
     ]
-    found += [_of_person(path, home, "rule") for path in _matching(home, OF_PERSON)]
+    found += [_found(path, home, f"~/{path.relative_to(home).as_posix()}") for path in _matching(home, OF_PERSON)]
     for folder in memory_folders(root, home):
-        found += [_of_person(path, home, "note") for path in _matching(folder, ("**/*.md",))]
+        for path in _matching(folder, ("**/*.md",)):
+            file = _found(path, home, f"~/{path.relative_to(home).as_posix()}")
+            found.append(replace(file, kind="note", title=f"Claude's memory: {path.relative_to(folder).as_posix()}"))
     return list({file.source: file for file in found}.values())
 
 
-def _of_person(path: Path, home: Path, kind: Literal["rule", "note"]) -> FoundFile:
-    return FoundFile(path=path, source=f"file:~/{path.relative_to(home).as_posix()}", kind=kind, within=home)
+def _found(path: Path, within: Path, name: str) -> FoundFile:
+    return FoundFile(path=path, source=f"file:{name}", kind="rule", title=name, within=within)
 
 
 def memory_folders(root: Path, home: Path) -> list[Path]:
@@ -148,7 +151,7 @@ def _page(file: FoundFile, text: str) -> FilePage:
         return _skipped(file, "it is too long for a page")
     if "\0" in body:
         return _skipped(file, "it holds a NUL character")
-    title = redact(file.source.removeprefix("file:")).text[-TITLE_CHARS_MAX:]
+    title = redact(file.title).text[-TITLE_CHARS_MAX:]
     return FilePage(source=file.source, kind=file.kind, title=title, body=body)
 
 
@@ -158,7 +161,7 @@ def without_block(text: str) -> str:
 
 
 def _front_matter(text: str) -> tuple[str, str]:
-    """(what it says of the rule, in words, the rest). Cursor's is no strict YAML: `globs: *.ts` is meant as it stands."""
+    """(what it says of the rule, in words, the rest). Cursor's is no strict YAML: `globs: *.ts` stands for itself."""
     found = _FRONT.match(text)
     if found is None:
         return "", text

@@ -59,7 +59,7 @@ _STREAMS = text("""
 select id from streams where subject_id = :subject and kind = 'session' and exists (
   select 1 from natural_keys k where k.project_id = :project and k.stream_id = streams.id and k.payload_hash <> '')
 order by id limit :limit""")
-_UNDIGEST = text("update sessions set digest_hash = null where stream_id = :stream")
+_UNDIGEST = text("update sessions set digest_hash = null, title = null where stream_id = :stream")
 
 
 def destroy_agent_work(conn: Connection, kind: str, params: dict[str, Any]) -> dict[str, int] | None:

@@ -421,6 +421,7 @@ class SessionRow:
     last_seq: int
     page: str | None
     """Slug of its page."""
+    page_title: str | None
 
     @property
     def phantom(self) -> bool:
@@ -432,8 +433,10 @@ _COLUMNS = """
 select x.stream_id, x.project_id, x.agent, x.native_id, x.parent, x.origin, x.title, x.cwd, x.worktree, x.branch,
   x.model, x.genuine, x.started_at, x.last_event_at, x.digested_seq, x.digest_hash, x.trivial_because, x.finished_seq,
   s.last_seq,
-  (select g.slug from pages g where g.stream_id = x.stream_id and g.kind = 'session' and g.deleted_at is null)
+  g.slug, g.title
 from sessions x join streams s on s.id = x.stream_id join subjects u on u.id = s.subject_id
+  left join pages g on g.stream_id = x.stream_id and g.kind = 'session' and g.deleted_at is null
+    and not exists (select 1 from erasures r where r.done_at is null and r.stream_id = x.stream_id)
 where s.erased_at is null and u.erased_at is null and x.project_id = :project """
 _BY_STREAM = text(_COLUMNS + "and x.stream_id = :stream")
 _BY_NATIVE = text(_COLUMNS + "and x.native_id = :native and (:agent is null or x.agent = :agent)")
@@ -450,6 +453,7 @@ def _session(r: tuple[Any, ...]) -> SessionRow:
         stream=r[0], project=r[1], agent=r[2], native=r[3], parent=r[4], origin=r[5], title=r[6], cwd=r[7],
         worktree=r[8], branch=r[9], model=r[10], genuine=r[11], started_at=r[12], last_event_at=r[13],
         digested_seq=r[14], digest_hash=r[15], trivial_because=r[16], finished_seq=r[17], last_seq=r[18], page=r[19],
+        page_title=r[20],
     )  # fmt: skip
 
 

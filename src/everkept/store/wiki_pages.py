@@ -333,10 +333,3 @@ def versions_after(conn: Connection, project: int, after: tuple[int, int, int], 
                  updated_at=r[8], deleted=False, supersedes=(), superseded_by=None)
         for r in conn.rows(_VERSIONS, given)
     ]  # fmt: skip
-
-
-__all__ = [
-    "CONSUMER", "EditTaken", "FileEdit", "GoneFile", "WikiBatch", "WikiPage", "WikiState", "delete_gone", "find_page_of_source", "has_pages",
-    "pages_named", "project_is_erased", "same_body", "still_there", "take_edit", "versions_after", "wiki_batch",
-    "wiki_states",
-]  # fmt: skip
