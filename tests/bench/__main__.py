@@ -20,6 +20,7 @@ from tests.bench import (
     hooks,
     http_append,
     job_speed,
+    mcp,
     recall_sets,
     recall_speed,
     redaction,
@@ -40,6 +41,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., Iterator[Figure]]]] = {
     "agents": ("Sessions of coding agents", agents.measure),
     "hooks": ("Hooks of coding agents", hooks.measure),
     "redaction": ("Redaction", redaction.measure),
+    "mcp": ("MCP", mcp.measure),
 }
 
 

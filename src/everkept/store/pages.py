@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -128,12 +129,22 @@ def find_page(conn: Connection, project: int, slug: str, *, deleted: bool = Fals
 
 
 def get_page(conn: Connection, project: int, slug: str) -> PageRow:
-    found = find_page(conn, project, slug, deleted=True)
+    """By its slug, or by its id as recall cites it. Raises NotFound."""
+    found = find_page(conn, project, slug, deleted=True) or _by_id(conn, project, slug)
     if found is None:
         raise NotFound(f"there is no page {slug!r} in this project", slug=slug)
     if found.deleted_at is not None:
         raise NotFound(f"the page {slug!r} was deleted; its versions are kept until it is erased", slug=slug)
     return found
+
+
+_ID = re.compile(r"pag_([1-9]\d{0,17})")
+
+
+def _by_id(conn: Connection, project: int, name: str) -> PageRow | None:
+    given = _ID.fullmatch(name)
+    row = None if given is None else conn.first(_BY_ID, {"project": project, "id": int(given[1])})
+    return None if row is None else _page(row)
 
 
 def list_pages(
