@@ -267,6 +267,14 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Wiki:
+    """Pages as files in a git repository, under `wiki` in the home."""
+
+    enabled: bool = _value(True, "Whether pages are written to files, and edits of these files taken in.")
+    interval_s: float = _number(5.0, 1, _DAY_S, "How often files and pages are compared.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Status:
     """From where on `status --check` asks for attention."""
 
@@ -322,6 +330,7 @@ class Settings:
     recall: Recall = Recall()
     server: Server = Server()
     store: Store = Store()
+    wiki: Wiki = Wiki()
     status: Status = Status()
     log: Log = Log()
     secrets: Secrets = field(default=Secrets(), repr=False)

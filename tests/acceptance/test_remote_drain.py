@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from tests.stubs.real_server import serving
-from tests.stubs.replayed import Replay, hook, plain_environment
+from tests.stubs.replayed import Replay, plain_environment
 
 from everkept.capture.spool import Spool
 from everkept.hook import install_hook
@@ -175,28 +175,24 @@ def test_a_hook_starts_the_worker_that_sends_and_only_one_is_awake(laptop: Lapto
     command = [sys.executable, "-m", "everkept", "worker", "--until-idle"]
     (laptop.home / "worker.json").write_text(json.dumps(command))
     with serving(tmp_path / "server") as (_, url):
-        os.environ["EVERKEPT_URL"] = url
+        assert run_hook(laptop, url, "SessionStart", source="startup") == ""
+        run_hook(laptop, url, "UserPromptSubmit", prompt="Fix the login test")
         try:
-            printed = run_hook(laptop, "SessionStart", source="startup")
-            run_hook(laptop, "UserPromptSubmit", prompt="Fix the login test")
+            end = time.monotonic() + WAIT_S
+            while laptop.spool.state().waiting and time.monotonic() < end:
+                time.sleep(0.05)
+            assert prompts_at(url) == ["Fix the login test"]
+            code, told = laptop.work(url)
+            assert (code, told["sent"]) == (0, 0)
         finally:
-            del os.environ["EVERKEPT_URL"]
-        assert printed == ""
-        end = time.monotonic() + WAIT_S
-        while laptop.spool.state().waiting and time.monotonic() < end:
-            time.sleep(0.05)
-        assert prompts_at(url) == ["Fix the login test"]
-        code, told = laptop.work(url)
-        assert (code, told["sent"]) == (0, 0)
-        stop_worker(laptop.home)
+            stop_worker(laptop.home)
 
 
-def run_hook(laptop: Laptop, event: str, **payload: Any) -> str:
+def run_hook(laptop: Laptop, url: str, event: str, **payload: Any) -> str:
     done = subprocess.run(
         [sys.executable, "-I", "-S", str(laptop.home / "hook.py"), "--agent", "claude-code"],
         input=json.dumps({"hook_event_name": event, "cwd": str(laptop.app), "session_id": "s-1", **payload}),
-        capture_output=True, text=True, timeout=WAIT_S, check=True,
-        env=plain_environment(EVERKEPT_URL=os.environ["EVERKEPT_URL"]),
+        capture_output=True, text=True, timeout=WAIT_S, check=True, env=plain_environment(EVERKEPT_URL=url),
     )  # fmt: skip
     return done.stdout
 

@@ -384,7 +384,9 @@ def test_e03_what_a_person_deleted_is_not_written_again_by_itself(world: Agents,
     assert world.found("one") == []
     assert world.store.write_now(write_page, page("p", "two", source="file:CLAUDE.md", author=author)(world)) is None
     assert world.pages() == []
-    assert world.store.write_now(write_page, page("p", "three")(world)).version == 2, "by hand it may come back"
+    back = world.store.write_now(write_page, page("p", "three")(world))
+    assert back is not None
+    assert back.version == 2, "by hand it may come back"
 
 
 # ---- erased
@@ -413,6 +415,21 @@ def test_an_erased_event_takes_its_other_tellings_with_it(world: Agents) -> None
     world.told("s1", call("s1", "c1", "deploy zorblax", outcome="ok", output="fine"))
     world.erased(EventTarget(stream=world.session("s1").stream, seq=3))
     assert world.in_file("zorblax") == []
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_a_sub_agent_did_leaves_its_parents_page_when_it_is_erased(world: Agents, *, whole: bool) -> None:
+    world.work("s1")
+    world.told("sub", prompt("sub", "look into it", genuine=False), edit("sub", "x1", "docs/zorblax.md"), parent="s1",
+               ended=True)  # fmt: skip
+    world.drain()
+    assert "docs/zorblax.md" in world.store.read_now(get_page, world.project, world.session("s1").page).body
+    stream = world.session("sub").stream
+    world.erased(StreamTarget(stream=stream) if whole else EventTarget(stream=stream, seq=2))
+    assert world.in_file("zorblax") == []
+    again = world.store.read_now(get_page, world.project, world.session("s1").page).body
+    assert "src/login.py" in again
+    assert "zorblax" not in "".join(h.body for h in world.handoffs())
 
 
 def test_an_erased_session_is_gone_and_stays_out(world: Agents) -> None:

@@ -3,6 +3,8 @@ leaves the history too (E03, G10, G11). With a real git and a real store, killed
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import subprocess
 import zlib
@@ -294,6 +296,26 @@ def test_without_git_there_is_a_reason_and_nothing_else_suffers(world: Wikis, mo
     world.follow()
     assert world.projector.waiting == {}
     world.check()
+
+
+def test_in_a_process_with_threads_a_step_follows_beside_other_work(tmp_path: Path) -> None:
+    store = Store(tmp_path / "memory.db")
+    store.open()
+
+    async def work() -> list[str]:
+        project = await store.write(ensure_project, "github.com/acme/app", b"s" * 32)
+        projector = WikiProjector(parts_of(store), tmp_path, settle_s=0)
+        new = NewPage(project=project.id, kind="note", slug="a", text=PageText(title="A", body="one"), author="hand")
+        await store.write(write_page, new)
+        assert await projector.step() == 1
+        (tmp_path / "wiki/github-com-acme-app/note/a.md").write_text("two", "utf-8")
+        while await projector.step():
+            pass
+        page = await store.read(get_page, project.id, "a")
+        return [page.author, page.body]
+
+    assert asyncio.run(work()) == ["disk", "two"]
+    store.close()
 
 
 # ---- edits
@@ -601,10 +623,8 @@ def bytes_in(folder: Path) -> bytes:
 def _inflated(data: bytes) -> Iterator[bytes]:
     at = data.find(b"\x78")
     while at >= 0:
-        try:
+        with contextlib.suppress(zlib.error):
             yield zlib.decompressobj().decompress(data[at:])
-        except zlib.error:
-            pass
         at = data.find(b"\x78", at + 1)
 
 

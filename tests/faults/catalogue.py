@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-CASE = re.compile(r"test_((?:[abcdfg]\d\d_)+)\w+")
+CASE = re.compile(r"test_((?:[a-h]\d\d_)+)\w+")
 
 KINDS: dict[str, str] = {
     "A01": "a crash or an error between storing a message and arming its timer",
@@ -53,6 +53,7 @@ KINDS: dict[str, str] = {
     "D06": "the prompt's closing fence, or orders, in the user's text",
     "D07": "recalled context is captured again",
     "D08": "memory comes back in another language",
+    "E03": "what was deleted comes back, or cannot be added again",
     "F01": "quotes, operators, an empty query, 20,000 characters",
     "F02": "Chinese, Japanese, Thai, Arabic, Hindi, accents",
     "F03": "a hit by words alone, or by vectors alone, is dropped",
@@ -66,6 +67,13 @@ KINDS: dict[str, str] = {
     "G04": "a migration that dies, a newer database, a backup or restore cut short",
     "G05": "a store that grows without bound",
     "G06": "a place that depends on the current directory",
+    "H01": "a hook that hurts the agent, with nobody awake, a hundred at once, killed, or given nonsense",
+    "H02": "each agent's strict output",
+    "H03": "sessions that never end, are resumed, are told 66 times, or by two agents",
+    "H04": "worktrees, clones, containers, sub-folders, renames, the same name twice, a `cd`",
+    "H05": "a secret across a cut, beside CJK, or in a tool result",
+    "H06": "a handoff used up by a session that did nothing, another project, or a retry; hundreds of them",
+    "H07": "installing twice, foreign hooks and comments, an uninstall that leaves something",
 }
 
 

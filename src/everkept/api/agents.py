@@ -136,10 +136,11 @@ class AgentMemory(Cases):
         _check_kind(kind)
         _bounded_text(title, "title", TITLE_CHARS_MAX)
         _bounded_text(body, "body", BODY_CHARS_MAX)
-        name = slug_of(title) if slug is None else _bounded_text(slug, "slug", SLUG_CHARS_MAX)
+        name = slug_of(title) if slug is None else _checked_slug(slug)
         text = PageText(title=redact(title).text, body=redact(body).text)
-        new = NewPage(project=self._project_id, kind=kind, slug=name, text=text, author=author, reason=None if reason is None else redact(reason).text,
-                      base=base, supersedes=supersedes)  # fmt: skip
+        why = None if reason is None else redact(reason).text
+        new = NewPage(project=self._project_id, kind=kind, slug=name, text=text, author=author, reason=why, base=base,
+                      supersedes=supersedes)  # fmt: skip
         row = await self._store.write(write_page, new)
         assert row is not None, "what a person writes is always written"
         return page_view(row, body=True)
@@ -191,6 +192,15 @@ class AgentMemory(Cases):
 def _check_kind(kind: str) -> None:
     if kind not in PAGE_KINDS:
         raise InvalidInput(f"kind is one of {', '.join(PAGE_KINDS)}", field="kind", known=list(PAGE_KINDS))
+
+
+def _checked_slug(slug: str) -> str:
+    if slug != slug_of(_bounded_text(slug, "slug", SLUG_CHARS_MAX)):
+        raise InvalidInput(
+            f"slug is letters, digits and hyphens, at most {SLUG_CHARS_MAX}; {slug_of(slug)!r} would do",
+            field="slug", limit=SLUG_CHARS_MAX,
+        )  # fmt: skip
+    return slug
 
 
 def _bounded_text(text: str, field: str, most: int) -> str:

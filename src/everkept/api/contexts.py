@@ -30,7 +30,7 @@ from everkept.store.connection import Connection
 from everkept.store.digests import events_of_session
 from everkept.store.handoffs import HandoffRow, choose_handoff
 from everkept.store.offers import OfferRow, Receiver, current_epoch, make_offer, note_shown, offers_to
-from everkept.store.pages import PageRow, list_pages
+from everkept.store.pages import PageRow, maintained_pages
 from everkept.store.projects import DEFAULT_PROJECT, find_project
 from everkept.store.sessions import SessionRow, find_native_session, undigested_sessions
 
@@ -187,9 +187,9 @@ def _read_start(conn: Connection, project: int, ask: ContextAsk, *, new_epoch: b
         receiver=receiver,
         shown=frozenset(i for o in offers_to(conn, project, receiver) for i in o.items) if ask.source == "resume"
         else frozenset(),
-        pages=[p for p in list_pages(conn, project, limit=PAGES_LISTED) if p.kind != "session"],
+        pages=maintained_pages(conn, project, PAGES_LISTED),
         general=[] if everywhere is None or everywhere.id == project else
-        [p for p in list_pages(conn, everywhere.id, limit=PAGES_LISTED) if p.kind in ("rule", "slot")],
+        [p for p in maintained_pages(conn, everywhere.id, PAGES_LISTED) if p.kind in ("rule", "slot")],
         handoff=choice.chosen,
         because=choice.because,
         others=choice.others,

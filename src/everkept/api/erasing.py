@@ -8,6 +8,7 @@ import secrets
 from everkept.api import views as v
 from everkept.api.base import Cases
 from everkept.api.draining import Drain, drain_all
+from everkept.api.wiki import WikiProjector
 from everkept.capture.spool import Spool
 from everkept.capture.start_packs import forget_packs
 from everkept.domain.erase import EventTarget, ProjectTarget, StreamTarget, SubjectTarget, Target
@@ -60,6 +61,8 @@ class Erasing(Cases):
         while True:
             now = await self._store.read(find_erasure, erasure.id)
             assert now is not None
+            if now.done_at is not None and (self._settings.home / "wiki").is_dir():
+                await WikiProjector(self._parts, self._settings.home).step()  # no word stays in its history either
             if now.done_at is not None or self._parts.clock.monotonic_s() >= until:
                 residue = now.residue if now.done_at is not None else None
                 return v.ErasePlan(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,7 @@ from everkept.api.base import Parts
 from everkept.api.contexts import AgentContext, ContextAsk, Contexts
 from everkept.api.desk import Desk
 from everkept.api.draining import Drain, Drained, drain_all
+from everkept.api.wiki import WikiProjector
 from everkept.capture.identity import checkout_of
 from everkept.capture.start_packs import write_pack
 from everkept.errors import EverkeptError
@@ -38,6 +40,9 @@ class HookDesk(Desk):
         self._drain = Drain(parts, self._spool)
         self._contexts = Contexts(parts)
         self._draining = asyncio.Lock()
+        self._wiki = WikiProjector(parts, home) if parts.settings.wiki.enabled else None
+        self._wiki_every_s = parts.settings.wiki.interval_s
+        self._wiki_at_s = -math.inf
 
     async def drain(self, within_s: float) -> Drained:
         """Take in what waits, as far as the time goes. Records that the store cannot take now wait on."""
@@ -66,11 +71,14 @@ class HookDesk(Desk):
         return {"text": found.text, "offer": found.offer, "age_s": 0}
 
     async def tidy(self) -> None:
-        """Packs are made again once what ended has been digested."""
+        """Packs are made again once what ended has been digested, and pages and their files follow each other."""
         while self._drain.ended:
             key, checkout = self._drain.ended.popitem()
             with contextlib.suppress(EverkeptError):
                 await self._write_pack(key, await self._contexts.pack(checkout))
+        if self._wiki is not None and time.monotonic() - self._wiki_at_s >= self._wiki_every_s:
+            await self._wiki.step()
+            self._wiki_at_s = time.monotonic()
 
     async def _write_pack(self, key: str, context: AgentContext) -> None:
         if context.text:

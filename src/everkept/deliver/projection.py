@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -72,19 +71,8 @@ class Projection:
 
     def _keep(self, files: Mapping[str, bytes]) -> dict[str, str]:
         """Store contents in the repository; their ids by path."""
-        if not files:
-            return {}
-        folder = self._git.dir / "everkept-new"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        places = []
-        for number, data in enumerate(files.values()):
-            place = folder / str(number)
-            place.write_bytes(data)
-            places.append(place)
-        ids = self._git.keep_files(places)
-        shutil.rmtree(folder)
-        return dict(zip(files, ids, strict=True))
+        self._git.keep(files.values())
+        return {path: blob_id(data) for path, data in files.items()}
 
     def _author(self, batch: WikiBatch) -> Author:
         at_us = max((page.updated_at for page in batch.pages), default=self._store.clock.now_us())

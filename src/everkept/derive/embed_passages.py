@@ -68,10 +68,7 @@ def _read(conn: Connection, project: ProjectId, limit: int) -> tuple[list[Pendin
 
 
 async def static_vectors(ctx: JobContext, words: WordVectors, pending: Sequence[Pending]) -> list[NewVectors]:
-    stems = {
-        stem(w) for p in pending for text in [p.text or "", *(b for _, b in p.before)] for w in content_words(text)
-    }
-    passages, frequencies = await ctx.read(_frequencies, sorted(stems))
+    passages, frequencies = await ctx.read(_frequencies, await asyncio.to_thread(_stems_of, pending))
     names = names_of(speaker for p in pending for speaker in [p.speaker, *(s for s, _ in p.before)])
     pooling = Pooling(words, passages=passages, frequencies=frequencies, names=names)
     return await asyncio.to_thread(
@@ -79,6 +76,11 @@ async def static_vectors(ctx: JobContext, words: WordVectors, pending: Sequence[
             NewVectors(p.id, *pooling.passage(p.text, [b for _, b in p.before])) for p in pending if p.text is not None
         ]
     )
+
+
+def _stems_of(pending: Sequence[Pending]) -> list[str]:
+    texts = [text for p in pending for text in [p.text or "", *(before for _, before in p.before)]]
+    return sorted({stem(word) for text in texts for word in content_words(text)})
 
 
 def _frequencies(conn: Connection, stems: Sequence[str]) -> tuple[int, dict[str, int]]:

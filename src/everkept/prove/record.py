@@ -18,7 +18,8 @@ from typing import Any, Final
 
 VERBS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
-        # messages: [{"key": text or null, "content": text}, …]; told: seqs, the place of each in its thread
+        # messages: [{"key": text or null, "content": text, "name": text or null, where one was given}, …];
+        # told: seqs, the place of each in its thread
         "append": frozenset({"project", "thread", "subject", "messages"}),
         "create": frozenset({"project", "thread", "subject"}),
         "end": frozenset({"project", "thread"}),

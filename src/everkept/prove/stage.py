@@ -180,7 +180,7 @@ class Stage:
             "append", lambda: self.run(self.service(project).append(thread, messages, subject=subject)),
             lambda found: {"seqs": [r.seq for r in found.receipts]},
             project=project, thread=thread, subject=subject,
-            messages=[{"key": k, "content": t} for k, t in zip(keys, texts, strict=True)],
+            messages=[{"key": k, "name": name, "content": t} for k, t in zip(keys, texts, strict=True)],
         )  # fmt: skip
         return [r.event_id for r in done.receipts]
 
@@ -287,7 +287,10 @@ class Stage:
             project = ask.what["project"]
             if ask.told is not None or not all(keys) or self.read(find_project, project) is None:
                 continue
-            messages = [MessageIn(role="user", content=m["content"], key=m["key"]) for m in ask.what["messages"]]
+            messages = [
+                MessageIn(role="user", name=m.get("name"), content=m["content"], key=m["key"])
+                for m in ask.what["messages"]
+            ]
             thread, subject = ask.what["thread"], ask.what["subject"]
             done = self.run(self.service(project).append(thread, messages, subject=subject))
             self.record.told(ask.id, seqs=[r.seq for r in done.receipts])

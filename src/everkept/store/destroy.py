@@ -23,7 +23,7 @@ from everkept.store.forgotten import delete_marks, mark_forgotten
 from everkept.store.jobs import discard_by_hand
 from everkept.store.search import delete_passages, find_passages_of
 from everkept.store.streams import TIMER
-from everkept.store.windows import DIGEST, EXTRACT, FOLD, SUMMARISE
+from everkept.store.windows import DIGEST, DISTIL, EXTRACT, FOLD, SUMMARISE
 
 # A full-text row costs 2 to 7 ms to delete, because `secure-delete` rewrites a page of the index for each of its terms.
 TURNS_PER_CHUNK = 3
@@ -308,7 +308,7 @@ def streams(conn: Connection, piece: Piece, _place: Place) -> Chunk:
 def blank_streams(conn: Connection, project: int, ids: Sequence[int]) -> Counts:
     now = conn.now()
     conn.many(_BLANK_STREAM, [{"id": s, "name": erased_name(s), "now": now} for s in ids])
-    jobs = drop_jobs(conn, project, [(kind, str(s)) for s in ids for kind in (TIMER, FOLD)])
+    jobs = drop_jobs(conn, project, [(kind, str(s)) for s in ids for kind in (TIMER, FOLD, DISTIL)])
     return {"threads": len(ids), "jobs": jobs}
 
 
@@ -317,7 +317,9 @@ def blank_streams(conn: Connection, project: int, ids: Sequence[int]) -> Counts:
 _LOST = """exists (select 1 from json_each(r.recipe, '$.facts') shown
     where not exists (select 1 from facts f where f.id = shown.value))
   or exists (select 1 from json_each(r.recipe, '$.entities') shown
-    where not exists (select 1 from entities n where n.id = shown.value))"""
+    where not exists (select 1 from entities n where n.id = shown.value))
+  or exists (select 1 from json_each(r.recipe, '$.pages') shown
+    where not exists (select 1 from pages g where g.id = shown.value and g.version > 0))"""
 _PAGE = """
 select r.id, {condition} from replies r where r.subject_id = :subject and r.id > :after order by r.id limit :limit"""
 _REPLIES_TOUCHED = {

@@ -118,6 +118,39 @@ def _delete_offers(conn: Connection, offers: list[int]) -> int:
     return conn.run(_DELETE_OFFERS, {"ids": json.dumps(offers)}) if offers else 0
 
 
+_PARENT = text("""
+select p.stream_id from sessions x join sessions p
+  on p.project_id = x.project_id and p.agent = x.agent and p.native_id = x.parent
+where x.project_id = :project and x.stream_id = :stream and p.stream_id <> x.stream_id""")
+_PAGES_OF = text("select id from pages where stream_id = :stream and version > 0")
+_HANDOFFS_OF = text("select id from handoffs where stream_id = :stream")
+
+
+def parents_of(conn: Connection, project: int, stream: int) -> list[int]:
+    """The session that started this one as its sub-agent, and whoever started that."""
+    found: list[int] = []
+    ahead = [stream]
+    while ahead:
+        for (parent,) in conn.rows(_PARENT, {"project": project, "stream": ahead.pop()}):
+            if parent not in (stream, *found):
+                found.append(parent)
+                ahead.append(parent)
+    return found
+
+
+def forget_digest(conn: Connection, project: int, stream: int) -> None:
+    """Destroy what was made of a session, page and handoff, so that it is made again."""
+    pages = [r[0] for r in conn.rows(_PAGES_OF, {"stream": stream})]
+    if pages:
+        _pages(conn, "event", project, pages)
+    handoffs = [r[0] for r in conn.rows(_HANDOFFS_OF, {"stream": stream})]
+    if handoffs:
+        _offers_that_show(conn, project, handoffs, [])
+        for statement in (_REPLACED, _DELETE_HANDOFFS):
+            conn.run(statement, {"ids": json.dumps(handoffs)})
+    conn.run(_UNDIGEST, {"stream": stream})
+
+
 def destroy_identity(conn: Connection, project: int) -> int:
     """The last of a project: what named it, and the keys of what was told of it."""
     conn.run(_KEYS_OF_PROJECT, {"project": project})

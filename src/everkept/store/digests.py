@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import text
 
@@ -22,9 +22,8 @@ from everkept.store.jobs import schedule
 from everkept.store.pages import NewPage, write_page
 from everkept.store.sessions import SessionRow, child_sessions, find_native_session, find_session
 from everkept.store.streams import get_stream
-from everkept.store.windows import LAST_WINDOW, WindowRow, digest_wish, find_window, get_window, rests
+from everkept.store.windows import DISTIL, LAST_WINDOW, WindowRow, digest_wish, find_window, get_window, rests
 
-DISTIL: Final = "distil_session"
 PIECE = 1000
 """Events that one statement reads."""
 

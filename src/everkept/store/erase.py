@@ -34,6 +34,7 @@ from everkept.store.destroy import (
     forget_summaries,
     job_keys,
 )
+from everkept.store.destroy_agents import forget_digest, parents_of
 from everkept.store.facts import JUDGE, judge_wish
 from everkept.store.jobs import discard_by_hand, ensure_lane, release_by_hand, require_lease, schedule
 from everkept.store.residue import plan_erase, residue
@@ -41,6 +42,7 @@ from everkept.store.search import find_passages_of, hide_passages
 from everkept.store.streams import EMBED, EMBED_WORDS, TIMER, wake_embedder
 from everkept.store.windows import (
     DIGEST,
+    DISTIL,
     EXTRACT,
     FOLD,
     LAST_WINDOW,
@@ -190,6 +192,7 @@ def _erase_event(conn: Connection, project: int, stream: int, seq: int) -> Erasu
     window = _covering(conn, stream, seq)
     if window is not None:
         _suspend(conn, project, stream, window)
+    _tell_parents_again(conn, project, stream)
     return _begin(conn, project, "event", subject=subject, stream=stream, seq=seq, destroyed=counts)
 
 
@@ -222,7 +225,17 @@ def _erase_stream(conn: Connection, project: int, stream: int) -> Erasure:
     conn.run(RAISE_EPOCH, {"subject": subject})
     _break_leases(conn, Piece(kind="stream", project=project, subject=subject, stream=stream, seq=None, window=None))
     counts = blank_streams(conn, project, [stream])
+    _tell_parents_again(conn, project, stream)
     return _begin(conn, project, "stream", subject=subject, stream=stream, seq=None, destroyed=counts)
+
+
+def _tell_parents_again(conn: Connection, project: int, stream: int) -> None:
+    """What a sub-agent did stands in the page of the session that started it: that page is made again without it."""
+    for parent in parents_of(conn, project, stream):
+        forget_digest(conn, project, parent)
+        last = conn.scalar(LAST_WINDOW, {"stream": parent})
+        if last is not None:
+            schedule(conn, [digest_wish(get_window(conn, last))])
 
 
 def _erase_subject(conn: Connection, project: int, subject: int) -> Erasure:
@@ -314,7 +327,7 @@ def _concerns(conn: Connection, piece: Piece, kind: str, key: str) -> bool:
     subject, stream = None, None
     if kind in (SUMMARISE, EXTRACT, DIGEST):
         subject, stream = conn.first(_STREAM_OF_WINDOW, {"window": int(key.partition(".")[0])}) or (None, None)
-    elif kind in (TIMER, FOLD):
+    elif kind in (TIMER, FOLD, DISTIL):
         stream = int(key)
         subject = (conn.first(_STREAM, {"stream": stream, "project": piece.project}) or (None,))[0]
     elif kind == JUDGE:

@@ -157,6 +157,15 @@ def list_pages(
         "limit": limit})]  # fmt: skip
 
 
+_MAINTAINED_PAGES = text(_COLUMNS + "and g.kind <> 'session' and g.deleted_at is null and g.superseded_by is null"
+                         " order by g.updated_at desc, g.id desc limit :limit")  # fmt: skip
+
+
+def maintained_pages(conn: Connection, project: int, limit: int) -> list[PageRow]:
+    """What somebody keeps true, the last written first: no page of a session."""
+    return [_page(r) for r in conn.rows(_MAINTAINED_PAGES, {"project": project, "limit": limit})]
+
+
 def page_history(conn: Connection, page: int, limit: int = 50) -> list[VersionRow]:
     """Newest first."""
     return [_version(r) for r in conn.rows(_VERSIONS, {"page": page, "limit": limit})]

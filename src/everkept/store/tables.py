@@ -437,6 +437,7 @@ transcripts = Table(
     sqlite_with_rowid=False,
 )  # fmt: skip
 
+_MAINTAINED = "kind <> 'session' and deleted_at is null and superseded_by is null"
 pages = Table(
     "pages", metadata, _id(), _project(),
     Column("subject_id", _Id, ForeignKey("subjects.id"), nullable=False),
@@ -455,7 +456,9 @@ pages = Table(
           postgresql_where=text("stream_id is not null")),
     Index("uq_pages_source", "project_id", "source", unique=True,
           sqlite_where=text("source is not null"), postgresql_where=text("source is not null")),
-    Index("ix_pages_project", "project_id", "updated_at"),
+    Index("ix_pages_project", "project_id", "id"),
+    Index("ix_pages_maintained", "project_id", "updated_at", sqlite_where=text(_MAINTAINED),
+          postgresql_where=text(_MAINTAINED)),
     **_AUTO,
 )  # fmt: skip
 

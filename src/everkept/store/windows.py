@@ -23,6 +23,8 @@ from everkept.store.streams import EVIDENCE, StreamRow, get_stream, timer
 SUMMARISE = "summarise_episode"
 DIGEST = "digest_session"
 """What a session's window has in place of its summary; it has no facts."""
+DISTIL = "distil_session"
+"""With a model, what is made of a session's digest: knowledge pages."""
 EXTRACT = "extract_facts"
 FOLD = "fold_summary"
 WINDOWS_PER_RUN = 8

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from everkept.api import views as v
 from everkept.api.diagnosing import DiagnosisHere
-from everkept.api.secrets import SecretScan
+from everkept.api.secrets import SecretPlace, SecretScan
 from everkept.doors.cli.status_page import lanes_table, workers_table
 from everkept.doors.cli.wording import ago, clean, count, size
 
@@ -27,15 +27,17 @@ def secrets_page(scan: SecretScan) -> RenderableType:
     if not scan.places:
         return Text(f"● no secret found; {looked}", style="bold green")
     head = Text(f"● secrets in {count(scan.places, 'text')}; {looked}", style="bold yellow")
-    drawn = Table(box=None, pad_edge=False)
-    for name in ("project", "what", "rules", "what erases it"):
-        drawn.add_column(name, overflow="fold", header_style="dim")
-    for place in scan.found:
-        rules = ", ".join(f"{rule} ×{times}" if times > 1 else rule for rule, times in place.rules.items())
-        drawn.add_row(clean(place.project), clean(f"{place.kind} {place.id}"), rules, clean(place.erase))
+    places = [Padding(_place(place), (1, 0, 0, 0)) for place in scan.found]
     more = [] if scan.places == len(scan.found) else [Text(f"and {scan.places - len(scan.found):,} more")]
     after = Text("Erasing is for good; whoever may have read a secret still knows it, so replace the secret, too.")
-    return Group(head, Padding(drawn, (1, 0)), *more, after)
+    return Group(head, *places, *more, Padding(after, (1, 0, 0, 0)))
+
+
+def _place(place: SecretPlace) -> RenderableType:
+    rules = ", ".join(f"{rule} ×{times}" if times > 1 else rule for rule, times in place.rules.items())
+    head = Text(clean(f"{place.kind} {place.id}"), style="bold yellow").append(f"  {rules}", style="dim not bold")
+    rows = {"project": place.project, "erase": place.erase}
+    return Group(head, Padding(_grid(rows), (0, 0, 0, 2)))
 
 
 def _verdict(found: v.Diagnosis) -> Text:

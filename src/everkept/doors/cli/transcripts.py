@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +15,8 @@ from everkept.capture.agents.formats import FORMATS
 from everkept.doors.cli import backend, failures, screen
 from everkept.doors.cli.options import Json, Switch
 from everkept.doors.cli.wording import count
-from everkept.errors import NotFound
+from everkept.errors import InvalidInput, NotFound
+from everkept.hook.hook_script import is_off
 
 if TYPE_CHECKING:
     from everkept.api.service import Application
@@ -64,6 +66,8 @@ async def _import(
     """Take in the transcripts of an agent; a second run adds only what is new since."""
     from everkept.doors.cli.transcript_pages import as_dict, show_file, show_sum, tally
 
+    if is_off(os.environ):
+        raise InvalidInput("EVERKEPT_OFF keeps everything out, and so the import; unset it to take in the sessions")
     found = _found(FORMATS[agent], paths)
     if not found:
         where = ", ".join(map(str, paths)) or f"{Path.home()} (if they are elsewhere, name the file or folder)"

@@ -115,7 +115,9 @@ def build_pages_question(
 ) -> Question:
     """Which lasting knowledge does this session hold? `pages`: those that say some of it already."""
     known = [{"id": p.id, "kind": p.kind, "title": p.title, "text": p.head, "yours": p.yours} for p in pages]
-    lines = [*shown.lines, *([{"lines_left_out": shown.left_out}] if shown.left_out else [])]
+    lines: list[Mapping[str, object]] = list(shown.lines)
+    if shown.left_out:
+        lines.append({"lines_left_out": shown.left_out})
     data = [_fenced("digest", [{"page": shown.digest}]), _fenced("session", lines), _fenced("pages", known)]
     return _question("pages", PAGES, "\n\n".join(data), _PAGES_SCHEMA, timeout_s)
 

@@ -432,7 +432,15 @@ def upgrade() -> None:
         sa.UniqueConstraint("project_id", "slug", name=op.f("uq_pages_project_id_slug")),
         sqlite_autoincrement=True,
     )
-    op.create_index("ix_pages_project", "pages", ["project_id", "updated_at"], unique=False)
+    op.create_index(
+        "ix_pages_maintained",
+        "pages",
+        ["project_id", "updated_at"],
+        unique=False,
+        sqlite_where=sa.text("kind <> 'session' and deleted_at is null and superseded_by is null"),
+        postgresql_where=sa.text("kind <> 'session' and deleted_at is null and superseded_by is null"),
+    )
+    op.create_index("ix_pages_project", "pages", ["project_id", "id"], unique=False)
     op.create_index(
         "ix_pages_stream",
         "pages",
