@@ -8,6 +8,7 @@ import os
 import secrets
 import socket
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import structlog
@@ -19,6 +20,7 @@ from everkept.api.hookdesk import HookDesk
 from everkept.api.ingesting import Ingest
 from everkept.api.local import LocalService
 from everkept.api.operating import token_hash
+from everkept.api.page_files import PagesReport, import_pages_of
 from everkept.api.scoping import resolve_scope
 from everkept.api.secrets import SecretScan, scan_secrets
 from everkept.api.transcripts import TranscriptImport
@@ -89,6 +91,10 @@ class Application:
     def importer(self) -> TranscriptImport:
         """Takes in the transcripts of coding agents, into whatever projects they belong."""
         return TranscriptImport(self.parts)
+
+    async def import_pages_of(self, sessions: Collection[tuple[str, int]], home: Path) -> PagesReport:
+        """Instruction and memory files of the checkouts in which these sessions worked, as pages."""
+        return await import_pages_of(self.parts, sessions, home)
 
     async def ready(self) -> dict[str, str]:
         faults: dict[str, str] = {}

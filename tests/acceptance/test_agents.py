@@ -218,7 +218,6 @@ def test_importing_the_transcript_afterwards_stores_nothing(machine: Machine) ->
     assert machine.kept() == before
 
 
-@pytest.mark.xfail(strict=True, reason="store/sessions.py matches the same words of two sources only within 10 s")
 def test_a_recording_of_long_ago_is_kept_once_though_its_hooks_fire_today(machine: Machine) -> None:
     replay = machine.replay(SEVERAL_PROMPTS, at_recorded_times=True)
     replay.whole()

@@ -71,7 +71,9 @@ class Agents(World):
             agent="claude-code", native=session, origin="hook", worktree="/code/app", branch="main", parent=parent
         )
         ready = prepare(events, secret=self.project.secret, now_us=self.clock.now_us())
-        batch = SessionBatch(project=self.project.id, header=header, events=ready, base=self.settings, ended=ended)
+        batch = SessionBatch(
+            project=self.project.id, header=header, events=ready, base=self.settings, mark=header.native, ended=ended
+        )
         self.write(append_session, batch)
         self.live(10)
 

@@ -634,9 +634,8 @@ def heard(patient: Patient) -> World:
                        occurred_at_us=now)  # fmt: skip
     ready = prepare([event], secret=world.project.secret, now_us=now)
     header = SessionHeader(agent="claude-code", native="s1", origin="hook")
-    world.write(
-        append_session, SessionBatch(project=world.project.id, header=header, events=ready, base=world.settings)
-    )
+    batch = SessionBatch(project=world.project.id, header=header, events=ready, base=world.settings, mark="m")
+    world.write(append_session, batch)
     return world
 
 

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contract.test_erase import SECRET, SETTINGS, World
+from tests.contract.test_erase import SECRET, SETTINGS, World, lease_of
 
-from everkept.capture.agents.keeping import prepare
+from everkept.capture.agents.keeping import prepare, session_mark
+from everkept.derive.digest_session import make_digest
 from everkept.domain.erase import EventTarget, StreamTarget, SubjectTarget
 from everkept.domain.pages import PageText
 from everkept.domain.session import AgentEvent, Source, ToolCall, natural_key
-from everkept.errors import Conflict
-from everkept.store.digests import events_of_session
+from everkept.errors import Conflict, SubjectMoved
+from everkept.store.aliases import resolve
+from everkept.store.digests import digest_input, events_of_session, write_digest
 from everkept.store.handoffs import acknowledge_handoff, choose_handoff, list_handoffs
 from everkept.store.offers import Receiver, current_epoch, make_offer, note_shown, note_taken_up, offers_to
 from everkept.store.pages import NewPage, delete_page, find_page, get_page, list_pages, page_history, write_page
@@ -41,7 +43,8 @@ class Agents(World):
             agent=agent, native=session, origin="hook", worktree=worktree, branch=branch, parent=parent
         )
         ready = prepare(events, secret=SECRET, now_us=self.clock.now_us())
-        batch = SessionBatch(project=self.project, header=header, events=ready, base=SETTINGS, ended=ended)
+        mark = session_mark(agent, session, SECRET)
+        batch = SessionBatch(project=self.project, header=header, events=ready, base=SETTINGS, mark=mark, ended=ended)
         return self.store.write_now(append_session, batch)
 
     def work(self, session: str, goal: str = "Fix the failing login test", **kw: Any) -> SessionAppended:
@@ -442,6 +445,71 @@ def test_an_erased_session_is_gone_and_stays_out(world: Agents) -> None:
     assert world.pages() == []
     assert world.handoffs() == []
     assert world.work("s1", goal="teach the Zorblax to dance").stored == 0
+
+
+def test_an_erased_session_stays_out_also_under_keys_that_nobody_knew(world: Agents) -> None:
+    world.told("s1", prompt("s1", "teach the zorblax", source="hook"))
+    world.erased(StreamTarget(stream=world.session("s1").stream))
+    told = world.told("s1", prompt("s1", "teach the zorblax", id_="u1"), said("s1", "the zorblax dances"))
+    assert (told.stored, told.stream) == (0, None)
+    assert world.in_file("zorblax") == []
+
+
+def test_an_erased_prompt_of_a_hook_stays_out_when_the_transcript_tells_it(world: Agents) -> None:
+    at = world.clock.now_us()
+    later = prompt("s1", "and more", id_="p2", at=at + 60_000_000)
+    world.told("s1", prompt("s1", "teach the zorblax", source="hook", at=at), later)
+    world.erased(EventTarget(stream=world.session("s1").stream, seq=1))
+    told = world.told("s1", prompt("s1", "teach the zorblax", id_="u1", at=at + 1_000_000))
+    assert told.stored == told.revised == 0
+
+
+def test_a_later_telling_of_an_erased_one_stays_out(world: Agents) -> None:
+    world.told("s1", prompt("s1", "run"), call("s1", "c1", "deploy zorblax", source="hook", ended=False))
+    world.told("s1", call("s1", "c1", "deploy zorblax", outcome="ok", output="fine"))
+    world.erased(EventTarget(stream=world.session("s1").stream, seq=2))
+    told = world.told("s1", call("s1", "c1", "deploy zorblax", outcome="ok", output="fine, and longer"))
+    assert told.stored == told.revised == 0
+    assert world.in_file("zorblax") == []
+
+
+def test_a_digest_that_read_what_is_erased_is_not_written(world: Agents) -> None:
+    world.work("s1", goal="teach the Zorblax to dance")
+    world.drain()
+    world.told("s1", prompt("s1", "one more thing", id_="p2"), edit("s1", "e9", "src/more.py"), ended=True)
+    lease_of(world, "open_window")
+    stream = world.session("s1").stream
+    [(window,)] = world.rows("select max(id) from windows where stream_id = :s", s=stream)
+    found = world.store.read_now(digest_input, window, SETTINGS)
+    assert found is not None
+    world.erase(EventTarget(stream=stream, seq=1))
+    with pytest.raises(SubjectMoved):
+        world.store.write_now(write_digest, make_digest(found))
+
+
+def test_what_was_left_open_leaves_the_handoffs_that_carried_it_on(world: Agents) -> None:
+    plan = AgentEvent(kind="plan", agent="claude-code", session="a", key=natural_key("claude-code", "plan"),
+                      source="transcript", items=(("migrate the zorblax tables", "pending"),))  # fmt: skip
+    world.told("a", prompt("a", "clean up the tables, all of them " * 20), edit("a", "a1", "a.sql"), plan, ended=True)
+    world.drain()
+    world.clock.advance(60)
+    world.work("b")
+    world.drain()
+    assert "zorblax" in world.handoffs("open")[0].body
+    world.erased(StreamTarget(stream=world.session("a").stream))
+    assert world.in_file("zorblax") == []
+    assert [h.native for h in world.handoffs("open")] == ["b"]
+
+
+def test_another_repository_in_the_same_folder_is_another_project(world: Agents) -> None:
+    def project(*signs: tuple[str, str]) -> str:
+        return world.store.write_now(resolve, signs, signs[0][1], SECRET).project.name
+
+    here = ("common_dir", "/code/app/.git")
+    assert project(("remote", "h/app"), here) == "h/app"
+    assert project(("remote", "h/secret"), here) == "h/secret"
+    assert project(("remote", "h/secret"), ("common_dir", "/home/u/clone/.git")) == "h/secret"
+    assert project(here) == "h/secret", "the folder is that of whoever lies in it now"
 
 
 def test_an_erased_subject_takes_all_sessions_and_pages(world: Agents) -> None:

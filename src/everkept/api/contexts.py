@@ -28,11 +28,12 @@ from everkept.errors import InvalidInput
 from everkept.store.aliases import Found, find_by_signs
 from everkept.store.connection import Connection
 from everkept.store.digests import events_of_session
+from everkept.store.erase import newest_erasure
 from everkept.store.handoffs import HandoffRow, choose_handoff
 from everkept.store.offers import OfferRow, Receiver, current_epoch, make_offer, note_shown, offers_to
 from everkept.store.pages import PageRow, maintained_pages
 from everkept.store.projects import DEFAULT_PROJECT, find_project
-from everkept.store.sessions import SessionRow, find_native_session, undigested_sessions
+from everkept.store.sessions import SessionRow, find_native_session, project_of_session, undigested_sessions
 
 PAGES_LISTED = 60
 UNDIGESTED = 4
@@ -74,13 +75,14 @@ class Contexts:
 
     async def start(self, ask: ContextAsk) -> AgentContext:
         """At a session's start, clear or compaction."""
+        erasure = await self._store.read(newest_erasure)
         found = await self._found(ask)
         if found is None:
             return _nothing("no memory of this folder yet")
         new_epoch = ask.source in ("clear", "compact")
         read = await self._store.read(_read_start, found.project.id, ask, new_epoch=new_epoch)
         handoff, because, parts = await asyncio.to_thread(_start_parts, read)
-        return await self._offer(found, read.receiver, parts, handoff, because)
+        return await self._offer(found, read.receiver, parts, handoff, because, erasure=erasure)
 
     async def pack(self, checkout: Checkout) -> AgentContext:
         """What a start in this place would be told, offered to nobody."""
@@ -101,6 +103,7 @@ class Contexts:
         """
         if ask.prompt is None or not ask.prompt.strip():
             return _nothing("the prompt is empty")
+        erasure = await self._store.read(newest_erasure)
         found = await self._found(ask)
         if found is None:
             return _nothing("no memory of this folder yet")
@@ -119,8 +122,10 @@ class Contexts:
             for r in news
             if best[r.id] is r
         ][:PROMPT_RESULTS]
-        return await self._offer(found, receiver, parts, None, "bears on the prompt", tokens=PROMPT_TOKENS_MAX,
-                                 chars=PROMPT_CHARS_MAX)  # fmt: skip
+        return await self._offer(
+            found, receiver, parts, None, "bears on the prompt", erasure=erasure, tokens=PROMPT_TOKENS_MAX,
+            chars=PROMPT_CHARS_MAX,
+        )  # fmt: skip
 
     async def shown(self, project: str, offer: int) -> None:
         """The agent's hook has printed it."""
@@ -129,27 +134,44 @@ class Contexts:
             await self._store.write(note_shown, row.id, offer)
 
     async def _found(self, ask: ContextAsk) -> Found | None:
-        return await self._store.read(find_by_signs, ask.checkout.signs())
+        return await self._store.read(_scope_of, ask)
 
     async def _offer(
-        self, found: Found, receiver: Receiver, parts: Sequence[Part], handoff: int | None, because: str, **limits: Any
-    ) -> AgentContext:
+        self, found: Found, receiver: Receiver, parts: Sequence[Part], handoff: int | None, because: str, *,
+        erasure: int, **limits: Any,
+    ) -> AgentContext:  # fmt: skip
         scope = f"project {found.project.name}, found by {found.found_by}"
         block = compose(parts, scope=scope, **limits)
         if not block.text:
             return AgentContext(text="", tokens=0, offer=None, project=found.project.name, found_by=found.found_by,
                                 because="nothing to tell" if not parts else because)  # fmt: skip
-        offer = await self._store.write(_make_offer, found.project.id, receiver, handoff, block)
+        offer = await self._store.write(_make_offer, found.project.id, receiver, handoff, block, erasure)
+        if offer is None:
+            return _nothing("something was erased meanwhile; the next prompt is answered")
         marked = compose(parts, scope=scope, offer=row_id("off", offer.id), **limits)
         return AgentContext(text=marked.text, tokens=marked.tokens, offer=row_id("off", offer.id),
                             project=found.project.name, found_by=found.found_by, because=because)  # fmt: skip
+
+
+def _scope_of(conn: Connection, ask: ContextAsk) -> Found | None:
+    """Where the session is already, whatever folder it has gone to meanwhile; else what the checkout says."""
+    name = project_of_session(conn, ask.agent, ask.session) if ask.session else None
+    project = None if name is None else find_project(conn, name)
+    if project is not None:
+        return Found(project=project, found_by="session", value=project.name)
+    return find_by_signs(conn, ask.checkout.signs())
 
 
 def _nothing(because: str) -> AgentContext:
     return AgentContext(text="", tokens=0, offer=None, project=None, found_by=None, because=because)
 
 
-def _make_offer(conn: Connection, project: int, receiver: Receiver, handoff: int | None, block: Block) -> OfferRow:
+def _make_offer(
+    conn: Connection, project: int, receiver: Receiver, handoff: int | None, block: Block, erasure: int
+) -> OfferRow | None:
+    """None where something was erased since the block was read: it may tell of it (G10)."""
+    if newest_erasure(conn) != erasure:
+        return None
     shown_handoff = handoff if handoff is not None and row_id("hnd", handoff) in block.shown else None
     return make_offer(conn, project, receiver, handoff=shown_handoff, items=block.shown, body=block.text)
 
@@ -240,8 +262,8 @@ def _provisional(read: _Start) -> Part | None:
 def _shown(conn: Connection, project: int, ask: ContextAsk) -> tuple[Receiver, frozenset[str]]:
     epoch = current_epoch(conn, project, ask.agent, ask.session)
     receiver = Receiver(agent=ask.agent, native=ask.session, epoch=epoch)
-    ids = [item.partition("@")[0] for offer in offers_to(conn, project, receiver) for item in offer.items]
-    return receiver, frozenset(ids)
+    given = [offer for offer in offers_to(conn, project, receiver) if offer.state != "offered"]
+    return receiver, frozenset(item.partition("@")[0] for offer in given for item in offer.items)
 
 
 def _shown_id(result: v.RecallResult) -> str:

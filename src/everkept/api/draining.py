@@ -73,6 +73,12 @@ class Drain:
                 drained.refused[record.name] = error.message
                 await asyncio.to_thread(self._spool.set_aside, record.name, error.message)
                 continue
+            except EverkeptError:
+                raise
+            except Exception as error:  # noqa: BLE001  (one record that nobody foresaw must not hold up all others)
+                drained.refused[record.name] = repr(error)
+                await asyncio.to_thread(self._spool.set_aside, record.name, repr(error))
+                continue
             drained.records += 1
             await asyncio.to_thread(self._spool.done, [record.name])
         if drained.records < limit:

@@ -81,8 +81,12 @@ class HookDesk(Desk):
             self._wiki_at_s = time.monotonic()
 
     async def _write_pack(self, key: str, context: AgentContext) -> None:
-        if context.text:
+        if not context.text:
+            return
+        try:
             await asyncio.to_thread(write_pack, self._home, key, context.text)
+        except OSError as error:  # it is only for hooks that come too early
+            _log.warning("a start pack could not be written", why=str(error))
 
 
 def _ask_of(record: Mapping[str, Any]) -> ContextAsk | None:

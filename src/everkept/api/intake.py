@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Literal
 
 from everkept.api.base import Parts
-from everkept.capture.agents.keeping import batches, prepare
+from everkept.capture.agents.keeping import batches, fit, prepare, session_mark
 from everkept.capture.identity import Checkout, project_name
 from everkept.domain.session import AgentEvent
 from everkept.errors import NotFound
@@ -76,11 +76,12 @@ class Intake:
     ) -> None:
         now = self._parts.clock.now_us()
         ready = await asyncio.to_thread(lambda: prepare(events, secret=project.secret, now_us=now))
+        mark = session_mark(header.agent, header.native, project.secret)
         pieces = batches(ready)
         for place, piece in enumerate(pieces):
             last = place == len(pieces) - 1
             batch = SessionBatch(
-                project=project.id, header=header, events=tuple(piece), base=self._parts.settings,
+                project=project.id, header=header, events=tuple(piece), base=self._parts.settings, mark=mark,
                 ended=ended and last,
             )  # fmt: skip
             answer = await self._store.write(_append, batch)
@@ -145,9 +146,11 @@ def _header(
         native=first.session,
         origin=origin,
         parent=first.parent,
-        title=title or next((str(e.extra["title"]) for e in events if e.extra.get("title")), None),
+        title=fit(title or next((str(e.extra["title"]) for e in events if e.extra.get("title")), None)),
         cwd=next((e.cwd for e in events if e.cwd), None if checkout is None else checkout.cwd),
         worktree=None if checkout is None else checkout.place,
-        branch=next((e.branch for e in reversed(events) if e.branch), None if checkout is None else checkout.branch),
+        branch=fit(
+            next((e.branch for e in reversed(events) if e.branch), None if checkout is None else checkout.branch)
+        ),
         model=next((e.model for e in reversed(events) if e.model), None),
     )

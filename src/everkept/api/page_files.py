@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -15,6 +16,7 @@ from everkept.errors import NotFound
 from everkept.store.connection import Connection
 from everkept.store.pages import NewPage, PageRow, find_page, page_history, write_page
 from everkept.store.projects import find_project
+from everkept.store.sessions import find_session
 from everkept.store.wiki_pages import find_page_of_source
 
 IMPORT: Final = "import"
@@ -52,6 +54,19 @@ async def import_pages(parts: Parts, project: str, root: Path, home: Path) -> Pa
         raise NotFound(f"there is no project {project!r}", project=project)
     pages = await asyncio.to_thread(lambda: list(read_page_files(find_page_files(root, home))))
     return PagesReport(pages=[await _take(parts, row.id, page) for page in pages])
+
+
+async def import_pages_of(parts: Parts, sessions: Collection[tuple[str, int]], home: Path) -> PagesReport:
+    """The files of the checkouts in which these sessions, (project, stream) each, have worked and that are here."""
+    places: set[tuple[str, Path]] = set()
+    for name, stream in sorted(sessions):
+        row = await parts.store.read(find_project, name)
+        session = None if row is None else await parts.store.read(find_session, row.id, stream)
+        root = None if session is None or session.worktree is None else Path(session.worktree)
+        if root is not None and await asyncio.to_thread(root.is_dir):
+            places.add((name, root))
+    found = [await import_pages(parts, name, root, home) for name, root in sorted(places)]
+    return PagesReport(pages=[page for report in found for page in report.pages])
 
 
 async def _take(parts: Parts, project: int, page: FilePage) -> ImportedPage:

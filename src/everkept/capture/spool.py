@@ -7,6 +7,7 @@ reason beside it. Nothing else is ever taken away.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -22,6 +23,8 @@ from everkept.hook.hook_script import FORMAT, LOCK_FD
 RECORD_BYTES_MAX: Final = 64 * 2**20
 HALF_WRITTEN_AFTER_S: Final = 3_600.0
 """A file of this age in `tmp/` belongs to a hook that was killed."""
+_NO_RECORD = frozenset({errno.ELOOP, errno.EISDIR, errno.ENAMETOOLONG})
+"""What the system says of something that is no file of a hook."""
 _NAME = re.compile(r"(\d{15,25})-\d{1,10}-\d{1,6}\.json")
 
 
@@ -92,9 +95,13 @@ class Spool:
             return HookRecord(name=path.name, fields=_parse(path))
         except FileNotFoundError:  # another reader was faster
             return None
-        except (Unreadable, OSError) as error:
+        except Unreadable as error:
             self._set_aside(path, str(error))
             return None
+        except OSError as error:
+            if error.errno in _NO_RECORD:
+                self._set_aside(path, str(error))
+            return None  # else the machine could not, and not the record: it is read the next time
 
     def _set_aside(self, path: Path, reason: str) -> None:
         """Out of the way, with the reason in a file beside it. Raises OSError."""

@@ -43,15 +43,18 @@ async def run(args: DigestSession, ctx: JobContext) -> Outcome | Finished:
 def make_digest(found: DigestInput) -> NewDigest:
     """All that is committed of a session, from its events. Pure."""
     session = found.session
-    because = FOLDED if session.parent is not None else PHANTOM if session.phantom else None
+    because = FOLDED if found.folded else PHANTOM if session.phantom else None
     if because is not None:
-        return NewDigest(window=found.window.id, through=found.window.end_seq, hash="", trivial_because=because,
-                         page=None, handoff=None)  # fmt: skip
+        return NewDigest(
+            window=found.window.id, through=found.window.end_seq, epoch=found.epoch, hash="", trivial_because=because,
+            page=None, handoff=None,
+        )  # fmt: skip
     digest = digest_session(found.events)
     because = trivial(digest)
     return NewDigest(
         window=found.window.id,
         through=max(found.window.end_seq, session.last_seq),
+        epoch=found.epoch,
         hash=content_hash(digest),
         trivial_because=because,
         page=None if because is not None else _page(session, digest),

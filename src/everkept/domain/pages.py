@@ -16,6 +16,7 @@ MAINTAINED: Final[frozenset[str]] = frozenset(PAGE_KINDS) - {"session"}
 SLUG_CHARS_MAX: Final = 120
 BODY_CHARS_MAX: Final = 200_000
 TITLE_CHARS_MAX: Final = 200
+SECTIONS_MAX: Final = 200
 _WORD = re.compile(r"[^\w]+", re.UNICODE)
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.+?)[ \t]*#*$")
 _FENCE = re.compile(r"^[ \t]{0,3}(```+|~~~+)")
@@ -56,11 +57,16 @@ def slug_of(text: str) -> str:
 def sections_of(title: str, body: str) -> list[Section]:
     """The page cut at its headings, outside code fences; empty sections are left out."""
     found: list[Section] = []
-    taken: set[str] = set()
-    for heading, text in _cut(title, body):
-        if text.strip():
-            found.append(Section(_free(slug_of(heading), taken), heading, text.strip("\n")))
+    taken: dict[str, int] = {}
+    parts = [(heading, text) for heading, text in _cut(title, body) if text.strip()]
+    for heading, text in [*parts[:SECTIONS_MAX], *_together(parts[SECTIONS_MAX:])]:
+        found.append(Section(_free(slug_of(heading), taken), heading, text.strip("\n")))
     return found
+
+
+def _together(parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """What has more headings than anybody reads is one section from there on."""
+    return [(parts[0][0], "\n".join(f"{heading}\n{text}" for heading, text in parts))] if parts else []
 
 
 def _cut(title: str, body: str) -> Iterator[tuple[str, str]]:
@@ -78,12 +84,13 @@ def _cut(title: str, body: str) -> Iterator[tuple[str, str]]:
     yield heading, "\n".join(lines)
 
 
-def _free(anchor: str, taken: set[str]) -> str:
-    name, n = anchor, 1
+def _free(anchor: str, taken: dict[str, int]) -> str:
+    """The anchor, with a number where it was taken before."""
+    name = anchor
     while name in taken:
-        n += 1
-        name = f"{anchor}-{n}"
-    taken.add(name)
+        taken[anchor] += 1
+        name = f"{anchor}-{taken[anchor]}"
+    taken[name] = 1
     return name
 
 

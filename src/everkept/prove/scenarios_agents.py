@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from everkept.capture.agents.keeping import prepare
+from everkept.capture.agents.keeping import prepare, session_mark
 from everkept.domain.erase import EventTarget, ProjectTarget, StreamTarget, SubjectTarget, Target
 from everkept.domain.pages import PageText
 from everkept.domain.session import AgentEvent, Kind, Source, ToolCall, natural_key
@@ -69,7 +69,8 @@ def _tell(
         agent=AGENT, native=session, origin="hook", worktree="/code/app", branch="main", parent=parent
     )
     ready = prepare(events, secret=SECRET, now_us=s.clock.now_us())
-    batch = SessionBatch(project=s.project_id(), header=header, events=ready, base=s.settings, ended=ended)
+    mark = session_mark(AGENT, session, SECRET)
+    batch = SessionBatch(project=s.project_id(), header=header, events=ready, base=s.settings, mark=mark, ended=ended)
     _do(s, "tell", lambda: s.write(append_session, batch), sql=_EVENTS, after=s.value(_EVENTS) + adds)
 
 

@@ -44,17 +44,19 @@ def find_by_signs(conn: Connection, signs: Sequence[tuple[str, str]]) -> Found |
         if name is None:
             continue
         project = find_project(conn, name)
-        if project is None or (kind not in STRONG and _belongs_elsewhere(conn, project, signs)):
+        if project is None or (kind not in STRONG and _is_another(conn, project, signs)):
             continue
         return Found(project=project, found_by=kind, value=value)
     return None
 
 
-def _belongs_elsewhere(conn: Connection, project: ProjectRow, signs: Sequence[tuple[str, str]]) -> bool:
-    """Whether the project has a root of another repository than the one that lies here now."""
-    known = {kind: value for kind, value in conn.rows(_LIST, {"project": project.id}) if kind == "root"}
-    here = dict(signs)
-    return "root" in known and "root" in here and known["root"] != here["root"]
+def _is_another(conn: Connection, project: ProjectRow, signs: Sequence[tuple[str, str]]) -> bool:
+    """Whether what lies here now has a name of its own, and the project that lay here before has another one.
+
+    A repository that was given another remote is then a project of its own; `trust` makes it the same again.
+    """
+    here = any(kind in ("remote", "root") for kind, _ in signs)
+    return here and any(kind in ("remote", "root") for kind, _ in conn.rows(_LIST, {"project": project.id}))
 
 
 def resolve(conn: Connection, signs: Sequence[tuple[str, str]], name: str, secret: bytes) -> Found:
@@ -67,10 +69,10 @@ def resolve(conn: Connection, signs: Sequence[tuple[str, str]], name: str, secre
         kind, value = next((s for s in signs if s[0] != "marker"), ("path", ""))
         found = Found(project=ensure_project(conn, name, secret), found_by=kind, value=value)
     now = conn.now()
-    conn.many(_ADD, [
-        {"kind": kind, "value": value, "project": found.project.id, "now": now} for kind, value in signs
-        if kind != "marker"
-    ])  # fmt: skip
+    for kind, value in signs:
+        if kind != "marker":  # a place is rebound: what lay there before has gone
+            learn = _ADD if kind in STRONG else _MOVE
+            conn.run(learn, {"kind": kind, "value": value, "project": found.project.id, "now": now})
     return found
 
 

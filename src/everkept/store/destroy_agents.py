@@ -7,13 +7,13 @@ from typing import Any
 
 from sqlalchemy import text
 
-from everkept.domain.ids import row_id
 from everkept.store.aliases import drop_aliases
 from everkept.store.connection import Connection
 from everkept.store.pages import erase_pages
 
 PAGES_PER_CHUNK = 1
 ROWS_PER_CHUNK = 200
+STREAMS_PER_CHUNK = 5
 
 _PAGES = {
     "stream": text("select id, slug from pages where stream_id = :stream and version > 0 order by id limit :limit"),
@@ -32,20 +32,12 @@ limit :limit"""),
 _REPLACED = text("""
 update handoffs set replaced_by = null where replaced_by in (select value from json_each(:ids))""")
 _DELETE_HANDOFFS = text("delete from handoffs where id in (select value from json_each(:ids))")
-_OFFERS_OF = text("""
-select distinct o.id from offers o join json_each(o.items) i
-where o.project_id = :project and (o.handoff_id in (select value from json_each(:handoffs))
-  or substr(i.value, 1, instr(i.value || '@', '@') - 1) in (select value from json_each(:items)))""")
-_OFFERS_TO = text("""
-select o.id from offers o join sessions x on x.agent = o.agent and x.native_id = o.native_id
-where o.project_id = :project and x.stream_id = :stream""")
-_OFFERS = text("""
-select id from offers where project_id = :project
-  and exists (select 1 from streams where subject_id = :subject and kind = 'session') order by id limit :limit""")
+_OFFERS = text("select id from offers where project_id = :project or :everywhere order by id limit :limit")
+_EVERYWHERE = text("select name = 'default' from projects where id = :project")
 _DELETE_OFFERS = text("delete from offers where id in (select value from json_each(:ids))")
 _FORGET_PAYLOAD = {
     "event": text("""
-update natural_keys set payload_hash = '', rank = 1 << 30, prompt_at = null
+update natural_keys set payload_hash = '', rank = 1 << 30
 where project_id = :project and stream_id = :stream and seq = :seq"""),
     "stream": text("""
 update natural_keys set payload_hash = '', rank = 1 << 30, prompt_at = null
@@ -69,53 +61,61 @@ def destroy_agent_work(conn: Connection, kind: str, params: dict[str, Any]) -> d
     with it: they were made with it in view, and are made again from what remains.
     """
     scope = "subject" if kind in ("subject", "project") else "stream"
+    offers = _offers(conn, kind, params)
+    if offers:
+        return {"offers": offers}
     pages = conn.rows(_PAGES[scope], {**params, "limit": PAGES_PER_CHUNK})
     if pages:
-        return _pages(conn, kind, params["project"], [r[0] for r in pages])
+        return _pages(conn, params["project"], [r[0] for r in pages], keep_deleted=kind == "event")
     handoffs = [r[0] for r in conn.rows(_HANDOFFS[scope], {**params, "limit": ROWS_PER_CHUNK})]
     if handoffs:
-        offers = _offers_that_show(conn, params["project"], handoffs, [])
-        for statement in (_REPLACED, _DELETE_HANDOFFS):
-            conn.run(statement, {"ids": json.dumps(handoffs)})
-        return {"handoffs": len(handoffs), "offers": offers}
+        _delete_handoffs(conn, handoffs)
+        return {"handoffs": len(handoffs)}
     return _rest(conn, kind, params)
 
 
 def _rest(conn: Connection, kind: str, params: dict[str, Any]) -> dict[str, int] | None:
     """Small things, in one go where they belong to one session, in pieces where to all of a subject."""
     if kind == "event":
-        conn.run(_FORGET_PAYLOAD["event"], params)
         conn.run(_UNDIGEST, params)
         return None
     if kind == "stream":
-        offers = _delete_offers(conn, [r[0] for r in conn.rows(_OFFERS_TO, params)])
         for statement in (_TOMBS["stream"], _FORGET_PAYLOAD["stream"], _SESSION):
             conn.run(statement, params)
-        return {"offers": offers} if offers else None
-    streams = [r[0] for r in conn.rows(_STREAMS, {**params, "limit": ROWS_PER_CHUNK})]
+        return None
+    streams = [r[0] for r in conn.rows(_STREAMS, {**params, "limit": STREAMS_PER_CHUNK})]
     for stream in streams:
         conn.run(_FORGET_PAYLOAD["stream"], {**params, "stream": stream})
-    offers = _delete_offers(conn, [r[0] for r in conn.rows(_OFFERS, {**params, "limit": ROWS_PER_CHUNK})])
+    if streams:
+        return {}
     conn.run(_TOMBS["subject"], params)
     conn.run(_SESSIONS, params)
-    return {"offers": offers} if offers or streams else None
+    return None
 
 
-def _pages(conn: Connection, kind: str, project: int, pages: list[int]) -> dict[str, int]:
+def _offers(conn: Connection, kind: str, params: dict[str, Any]) -> int:
+    """Offers hold what many things said, by words and not by lineage, and nobody misses them: all of the project go.
+
+    What the project `default` says in its rules is offered in every project.
+    """
+    everywhere = kind == "project" or bool(conn.scalar(_EVERYWHERE, params))
+    rows = conn.rows(_OFFERS, {**params, "everywhere": everywhere, "limit": ROWS_PER_CHUNK})
+    return conn.run(_DELETE_OFFERS, {"ids": json.dumps([r[0] for r in rows])}) if rows else 0
+
+
+def _pages(conn: Connection, project: int, pages: list[int], *, keep_deleted: bool) -> dict[str, int]:
     """A page that a person had deleted leaves its mark where its session stays: it is not made again (E03)."""
-    offers = _offers_that_show(conn, project, [], [row_id("pag", page) for page in pages])
-    passages = erase_pages(conn, pages, project=project, keep_deleted=kind == "event")
-    return {"pages": len(pages), "passages": passages, "offers": offers}
+    return {"pages": len(pages), "passages": erase_pages(conn, pages, project=project, keep_deleted=keep_deleted)}
 
 
-def _offers_that_show(conn: Connection, project: int, handoffs: list[int], items: list[str]) -> int:
-    named = [*items, *(row_id("hnd", h) for h in handoffs)]
-    rows = conn.rows(_OFFERS_OF, {"project": project, "handoffs": json.dumps(handoffs), "items": json.dumps(named)})
-    return _delete_offers(conn, [r[0] for r in rows])
+def _delete_handoffs(conn: Connection, handoffs: list[int]) -> None:
+    for statement in (_REPLACED, _DELETE_HANDOFFS):
+        conn.run(statement, {"ids": json.dumps(handoffs)})
 
 
-def _delete_offers(conn: Connection, offers: list[int]) -> int:
-    return conn.run(_DELETE_OFFERS, {"ids": json.dumps(offers)}) if offers else 0
+def forget_tellings(conn: Connection, project: int, stream: int, seqs: list[int]) -> None:
+    """Of erased events only the keys stay, and no telling of them is richer: they stay out."""
+    conn.many(_FORGET_PAYLOAD["event"], [{"project": project, "stream": stream, "seq": seq} for seq in seqs])
 
 
 _PARENT = text("""
@@ -142,13 +142,21 @@ def forget_digest(conn: Connection, project: int, stream: int) -> None:
     """Destroy what was made of a session, page and handoff, so that it is made again."""
     pages = [r[0] for r in conn.rows(_PAGES_OF, {"stream": stream})]
     if pages:
-        _pages(conn, "event", project, pages)
+        _pages(conn, project, pages, keep_deleted=True)
     handoffs = [r[0] for r in conn.rows(_HANDOFFS_OF, {"stream": stream})]
     if handoffs:
-        _offers_that_show(conn, project, handoffs, [])
-        for statement in (_REPLACED, _DELETE_HANDOFFS):
-            conn.run(statement, {"ids": json.dumps(handoffs)})
+        _delete_handoffs(conn, handoffs)
     conn.run(_UNDIGEST, {"stream": stream})
+
+
+_CARRYING = text("""
+select distinct h.stream_id from handoffs h join json_each(h.open_ends) e
+where h.project_id = :project and h.stream_id <> :stream and e.value->>'carried' > 0""")
+
+
+def carriers_of(conn: Connection, project: int, stream: int) -> list[int]:
+    """Sessions whose handoff carries on what earlier ones left open: it may be what is erased."""
+    return [r[0] for r in conn.rows(_CARRYING, {"project": project, "stream": stream})]
 
 
 def destroy_identity(conn: Connection, project: int) -> int:

@@ -14,11 +14,13 @@ from everkept.domain.digest.values import OpenEnd, SessionEvent
 from everkept.domain.ids import row_id
 from everkept.domain.jobs import Schedule
 from everkept.domain.session import read_back
+from everkept.errors import SubjectMoved
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
 from everkept.store.effective import effective
 from everkept.store.handoffs import NewHandoff, leave_handoff, previous_handoff
 from everkept.store.jobs import schedule
+from everkept.store.journal import subject_epoch
 from everkept.store.pages import NewPage, write_page
 from everkept.store.sessions import SessionRow, child_sessions, find_native_session, find_session
 from everkept.store.streams import get_stream
@@ -38,11 +40,15 @@ class DigestInput:
     open_ends: tuple[OpenEnd, ...]
     """Of the handoff that this session's will replace."""
     opted_out: bool
+    folded: bool
+    """A sub-agent whose parent is here, and tells of it."""
+    epoch: int
+    """Of the subject: what was read before an erase is not written after it."""
 
 
 _EVENTS = text("""
-select seq, content, metadata from events where stream_id = :stream and seq > :after and erased_at is null
-order by seq limit :limit""")
+select seq, content, metadata from events
+where stream_id = :stream and seq > :after and erased_at is null and evidence <> 2 order by seq limit :limit""")
 
 
 def digest_input(conn: Connection, window_id: int, base: Settings) -> DigestInput | None:
@@ -59,6 +65,8 @@ def digest_input(conn: Connection, window_id: int, base: Settings) -> DigestInpu
     return DigestInput(
         window=window, session=session, events=events,
         open_ends=() if previous is None or previous.stream == session.stream else previous.open_ends,
+        folded=session.parent is not None and _parent(conn, session) is not None,
+        epoch=subject_epoch(conn, window.subject),
         opted_out=not effective(base, stream.project_settings, stream.settings).memory.enabled,
     )  # fmt: skip
 
@@ -85,6 +93,7 @@ class NewDigest:
 
     window: int
     through: int
+    epoch: int
     hash: str
     trivial_because: str | None
     page: NewPage | None
@@ -105,9 +114,12 @@ _TAKE = text("update projects set finished_seq = finished_seq + 1 where id = :pr
 def write_digest(conn: Connection, new: NewDigest) -> None:
     """Page, handoff, passages, `finished_seq` and the window's completion in one commit.
 
-    A digest whose content is what it was before changes nothing but the window.
+    A digest whose content is what it was before changes nothing but the window. Raises SubjectMoved where something was
+    erased since its events were read.
     """
     window = get_window(conn, new.window)
+    if subject_epoch(conn, window.subject) != new.epoch:
+        raise SubjectMoved("something of this memory was erased while the session was digested; the job runs again")
     session = find_session(conn, window.project, window.stream)
     assert session is not None
     for statement in (_WINDOW_DONE, _SLICE_DONE):
@@ -147,10 +159,14 @@ def distil_wish(window: WindowRow, now_us: int) -> Schedule:
     )  # fmt: skip
 
 
+def _parent(conn: Connection, child: SessionRow) -> SessionRow | None:
+    found = None if child.parent is None else find_native_session(conn, child.project, child.parent, child.agent)
+    return None if found is None or found.stream == child.stream else found
+
+
 def _wake_parent(conn: Connection, child: SessionRow) -> None:
     """What a sub-agent did belongs into its parent's digest, also where that was made before."""
-    assert child.parent is not None
-    parent = find_native_session(conn, child.project, child.parent, child.agent)
+    parent = _parent(conn, child)
     if parent is None or parent.digested_seq == 0:
         return
     window: Any = conn.scalar(LAST_WINDOW, {"stream": parent.stream})

@@ -34,7 +34,7 @@ from everkept.store.destroy import (
     forget_summaries,
     job_keys,
 )
-from everkept.store.destroy_agents import forget_digest, parents_of
+from everkept.store.destroy_agents import carriers_of, forget_digest, forget_tellings, parents_of
 from everkept.store.facts import JUDGE, judge_wish
 from everkept.store.jobs import discard_by_hand, ensure_lane, release_by_hand, require_lease, schedule
 from everkept.store.residue import plan_erase, residue
@@ -124,6 +124,14 @@ insert into erasures(project_id, kind, subject_id, stream_id, seq, asked_at, des
 values(:project, :kind, :subject, :stream, :seq, :now, :destroyed) returning id""")
 
 
+_NEWEST_ERASURE = text("select coalesce(max(id), 0) from erasures")
+
+
+def newest_erasure(conn: Connection) -> int:
+    """Tells whether anything was erased between two looks."""
+    return int(conn.scalar(_NEWEST_ERASURE))
+
+
 def find_erasure(conn: Connection, erasure: int) -> Erasure | None:
     row = conn.first(_BY_ID, {"id": erasure})
     return None if row is None else _erasure(row)
@@ -187,7 +195,9 @@ def _erase_event(conn: Connection, project: int, stream: int, seq: int) -> Erasu
         return _erased_before(conn, project, "event", None, stream, seq)
     conn.run(RAISE_EPOCH, {"subject": subject})
     _break_leases(conn, Piece(kind="event", project=project, subject=subject, stream=stream, seq=seq, window=None))
-    counts = destroy_turns(conn, project, [(stream, s) for s in _tellings(conn, stream, seq)])
+    tellings = _tellings(conn, stream, seq)
+    counts = destroy_turns(conn, project, [(stream, s) for s in tellings])
+    forget_tellings(conn, project, stream, tellings)
     wake_embedder(conn, project)  # the turns after it have lost the vectors that rested on it too
     window = _covering(conn, stream, seq)
     if window is not None:
@@ -230,8 +240,9 @@ def _erase_stream(conn: Connection, project: int, stream: int) -> Erasure:
 
 
 def _tell_parents_again(conn: Connection, project: int, stream: int) -> None:
-    """What a sub-agent did stands in the page of the session that started it: that page is made again without it."""
-    for parent in parents_of(conn, project, stream):
+    """What a sub-agent did stands in the page of the session that started it, and what was left open in the handoffs of
+    later ones: those are made again without it."""
+    for parent in dict.fromkeys([*parents_of(conn, project, stream), *carriers_of(conn, project, stream)]):
         forget_digest(conn, project, parent)
         last = conn.scalar(LAST_WINDOW, {"stream": parent})
         if last is not None:

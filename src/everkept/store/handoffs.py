@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy import text
@@ -123,6 +123,7 @@ def _takes_place(old: HandoffRow, stream: int, worktree: str | None) -> bool:
 def leave_handoff(conn: Connection, new: NewHandoff) -> HandoffRow:
     """Open it in the place of the worktree's earlier one. One of an earlier session is kept, but not opened."""
     now = conn.now()
+    new = replace(new, left_at=min(new.left_at, now))  # a clock that was ahead would close its worktree to all others
     there = [h for h in open_handoffs(conn, new.project) if _takes_place(h, new.stream, new.worktree)]
     later = next((h for h in there if h.stream != new.stream and h.created_at > new.left_at), None)
     id_ = conn.scalar(_ADD, {

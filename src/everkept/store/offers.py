@@ -56,15 +56,16 @@ update offers set state = 'shown', shown_at = :now, shown_seq = coalesce((select
     where s.project_id = :project and s.kind = 'session' and s.name = offers.agent || '/' || offers.native_id), 0)
 where project_id = :project and id = :id and state = 'offered'""")
 _WAITING = text("""
-select id, handoff_id, shown_seq from offers where project_id = :project and agent = :agent and native_id = :native
-  and state = 'shown'""")
-# A genuine prompt after it was shown, and after that a result or the end of the turn.
-_TAKEN_UP = text("""
-select 1 from events p join events r on r.stream_id = p.stream_id and r.seq > p.seq
-where p.stream_id = :stream and p.seq > :seq and p.role = 'user' and p.metadata->>'genuine' = 1
-  and p.metadata->>'kind' = 'prompt'
-  and (r.metadata->>'kind' = 'turn_end' or (r.metadata->>'kind' = 'tool' and r.metadata->'tool'->>'ended' = 1))
-limit 1""")
+select id, handoff_id, shown_seq, shown_at from offers
+where project_id = :project and agent = :agent and native_id = :native and state = 'shown'""")
+_FIRST_PROMPT = text("""
+select min(seq) from events where stream_id = :stream and seq > :seq and role = 'user' and occurred_at >= :shown_at
+  and metadata->>'genuine' = 1 and metadata->>'kind' = 'prompt'""")
+_WORKED = text("""
+select 1 from events where stream_id = :stream and seq > :seq and (metadata->>'kind' = 'turn_end'
+  or (metadata->>'kind' = 'tool' and metadata->'tool'->>'ended' = 1)) limit 1""")
+SLACK_US: Final = 60_000_000
+"""By how much an agent's clock may be behind ours."""
 _ACKNOWLEDGE = text("update offers set state = 'acknowledged', acknowledged_at = :now where id = :id")
 _EXPIRE = text("""
 update offers set state = 'expired' where id in (
@@ -121,8 +122,10 @@ def note_taken_up(conn: Connection, project: int, stream: int, agent: str, nativ
     Starts, ends, notifications and compactions acknowledge nothing: a session that did nothing uses nothing up.
     """
     taken = 0
-    for offer, handoff, seq in conn.rows(_WAITING, {"project": project, "agent": agent, "native": native}):
-        if conn.first(_TAKEN_UP, {"stream": stream, "seq": seq}) is not None:
+    for offer, handoff, seq, shown_at in conn.rows(_WAITING, {"project": project, "agent": agent, "native": native}):
+        since = {"stream": stream, "seq": seq, "shown_at": shown_at - SLACK_US}
+        prompt = conn.scalar(_FIRST_PROMPT, since)
+        if prompt is not None and conn.first(_WORKED, {"stream": stream, "seq": prompt}) is not None:
             taken += 1
             acknowledge_offer(conn, project, offer, handoff, f"{agent}/{native}")
     return taken

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import text
 
+from everkept.domain.erase import ERASED_MARK
 from everkept.domain.ids import ProjectId, SubjectId, row_id
 from everkept.domain.pages import MAINTAINED, PageText, Section, links_of, sections_of
 from everkept.domain.passage import Analysed, Traits, analyse
@@ -158,11 +159,12 @@ def list_pages(
 
 
 _MAINTAINED_PAGES = text(_COLUMNS + "and g.kind <> 'session' and g.deleted_at is null and g.superseded_by is null"
-                         " order by g.updated_at desc, g.id desc limit :limit")  # fmt: skip
+                         " order by case g.kind when 'rule' then 0 when 'slot' then 1 else 2 end, g.updated_at desc,"
+                         " g.id desc limit :limit")  # fmt: skip
 
 
 def maintained_pages(conn: Connection, project: int, limit: int) -> list[PageRow]:
-    """What somebody keeps true, the last written first: no page of a session."""
+    """What somebody keeps true, rules first and then the last written: no page of a session."""
     return [_page(r) for r in conn.rows(_MAINTAINED_PAGES, {"project": project, "limit": limit})]
 
 
@@ -360,7 +362,7 @@ def erase_pages(conn: Connection, ids: Sequence[int], *, project: int, keep_dele
 
     `keep_deleted`: of one that a person had deleted a row without words stays, so that it is not made again.
     """
-    given = {"ids": json.dumps(list(ids))}
+    given = {"ids": json.dumps(list(ids)), "mark": ERASED_MARK}
     sections = [r[0] for r in conn.rows(_SECTIONS_OF, given)]
     _forget(conn, project, sections)
     gone = delete_passages(conn, ProjectId(project), find_passages_of(conn, "page", sections)) if sections else 0
@@ -377,6 +379,6 @@ _ERASE = tuple(
 _ERASE_SUPERSEDED = text("""
 update pages set superseded_by = null where superseded_by in (select value from json_each(:ids))""")
 _BLANK = text("""
-update pages set title = '', slug = 'erased-' || cast(id as text), version = 0
+update pages set title = '', slug = :mark || cast(id as text), version = 0
 where id in (select value from json_each(:ids)) and deleted_at is not null""")
 _ERASE_ROWS = text("delete from pages where id in (select value from json_each(:ids)) and version > 0")

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from sqlalchemy import text
 
 from everkept.config import Settings
-from everkept.domain.ids import ProjectId, StreamId, SubjectId
+from everkept.domain.ids import ProjectId, StreamId, SubjectId, row_id
 from everkept.domain.passage import Analysed
 from everkept.domain.session import Kind
 from everkept.store.changes import NewChange, record_changes
@@ -38,13 +38,15 @@ from everkept.store.streams import (
 OWNER: Final = "me"
 """Whose memory the sessions and pages of a project are."""
 MATCH_US: Final = 10_000_000
-"""How far apart two sources may date one prompt."""
+"""How far apart two sources may date one prompt that they word differently."""
 SAME_US: Final = 2_000_000
 """Within this, the same words from the same source are one prompt: two hooks fired for it."""
 SIBLING_PULL_US: Final = 120_000_000
 """The start of another session of the agent in a worktree ends the one before it so soon."""
 NO_LIMIT_US: Final = 1 << 62
 """However long a session goes on, only its end or a pause closes a stretch."""
+RANK_ENDED: Final = 4
+"""From this rank on, a telling of a call says what came of it."""
 HEARD: Final = {"hook": 1, "transcript": 2, "launch": 4}
 ENDS: Final[frozenset[Kind]] = frozenset({"session_end", "compaction", "clear"})
 """What closes a stretch of a session, so that it is digested now."""
@@ -93,6 +95,8 @@ class SessionBatch:
     header: SessionHeader
     events: tuple[NewSessionEvent, ...]
     base: Settings
+    mark: str
+    """Keyed hash of the session's own name: a session that was erased stays out."""
     ended: bool = False
 
 
@@ -154,7 +158,8 @@ insert into sessions(stream_id, project_id, agent, native_id, parent, origin, ti
 values(:stream, :project, :agent, :native, :parent, :origin, :title, :cwd, :worktree, :branch, :model, :genuine, :first,
   :last)
 on conflict(stream_id) do update set parent = coalesce(sessions.parent, excluded.parent),
-  title = coalesce(excluded.title, sessions.title), cwd = coalesce(sessions.cwd, excluded.cwd),
+  title = case when exists (select 1 from erasures r where r.stream_id = sessions.stream_id) then sessions.title
+    else coalesce(excluded.title, sessions.title) end, cwd = coalesce(sessions.cwd, excluded.cwd),
   worktree = coalesce(sessions.worktree, excluded.worktree), branch = coalesce(excluded.branch, sessions.branch),
   model = coalesce(excluded.model, sessions.model), genuine = sessions.genuine + excluded.genuine,
   started_at = coalesce(min(sessions.started_at, excluded.started_at), excluded.started_at, sessions.started_at),
@@ -170,8 +175,11 @@ def append_session(conn: Connection, batch: SessionBatch) -> SessionAppended:
     stream = find_stream(conn, batch.project, "session", stream_name(batch.header.agent, batch.header.native))
     new = stream is None
     if stream is None:
-        if all(e.key_hash in known for e in batch.events):  # all of another session, or erased
-            streams = {one.stream for one in known.values()}
+        gone = known.get(batch.mark)
+        if gone is not None and gone.payload == "":
+            return SessionAppended(stream=None, known=len(batch.events))
+        if all(e.key_hash in known for e in batch.events):  # all of another session
+            streams = {known[e.key_hash].stream for e in batch.events}
             return SessionAppended(stream=None, known=len(batch.events), elsewhere=streams)
         stream = _create(conn, batch)
     settings = effective(batch.base, stream.project_settings, stream.settings)
@@ -180,6 +188,9 @@ def append_session(conn: Connection, batch: SessionBatch) -> SessionAppended:
         stream=stream, known=known, prompts=[] if new else _prompts(conn, batch, stream), now=conn.now(),
         enabled=settings.memory.enabled, answer=SessionAppended(stream=stream.id),
     )  # fmt: skip
+    if new and batch.events:
+        taking.keys[batch.mark] = _Known(key=batch.mark, stream=stream.id, seq=1, payload="session", rank=0, heard=0,
+                                         prompt_at=None)  # fmt: skip
     for event in batch.events:
         taking.take(event)
     if batch.ended and stream.last_seq > stream.covered_seq:
@@ -191,9 +202,8 @@ def append_session(conn: Connection, batch: SessionBatch) -> SessionAppended:
         _arm(conn, stream, settings, taking.now, taking.end_through)
     if taking.rows:
         wake_embedder(conn, batch.project)
-        name = stream_name(batch.header.agent, batch.header.native)
         record_changes(conn, batch.project, [NewChange(
-            kind="session.appended", ref=name, subject=stream.subject, stream=stream.id,
+            kind="session.appended", ref=row_id("ses", stream.id), subject=stream.subject, stream=stream.id,
             data={"first_seq": first, "last_seq": stream.last_seq},
         )])  # fmt: skip
     return taking.answer
@@ -225,6 +235,7 @@ class _Taking:
             self.answer.genuine += event.counts
         else:
             self.answer.revised += 1
+            self.answer.genuine += event.counts and event.kind == "tool" and same.rank < RANK_ENDED
         self.stream.last_seq += 1
         self.stream.pending_tokens += event.tokens
         revises = None if same is None else same.seq
@@ -253,7 +264,7 @@ class _Taking:
         entry = _Known(
             key=event.key_hash, stream=self.stream.id, seq=self.stream.last_seq, payload=event.payload_hash,
             rank=event.rank, heard=HEARD[event.source] | (0 if same is None else same.heard),
-            prompt_at=event.occurred_at_us if event.kind == "prompt" else None,
+            prompt_at=event.occurred_at_us if event.kind == "prompt" and event.counts else None,
         )  # fmt: skip
         self.known[entry.key] = self.keys[entry.key] = entry
         if same is not None and same.key != entry.key:
@@ -290,7 +301,7 @@ def _create(conn: Connection, batch: SessionBatch) -> StreamRow:
 
 
 def _known(conn: Connection, batch: SessionBatch) -> dict[str, _Known]:
-    keys = json.dumps([e.key_hash for e in batch.events])
+    keys = json.dumps([batch.mark, *(e.key_hash for e in batch.events)])
     rows = conn.rows(_KNOWN, {"project": batch.project, "keys": keys})
     return {r[0]: _known_row(r) for r in rows}
 
@@ -308,7 +319,7 @@ def _prompts(conn: Connection, batch: SessionBatch, stream: StreamRow) -> list[_
 
 def _match(event: NewSessionEvent, prompts: Sequence[_Known]) -> _Known | None:
     """The same prompt as another source told it: nearest in time, the same words first."""
-    if event.kind != "prompt":
+    if event.kind != "prompt" or not event.counts:
         return None
     best: tuple[int, int, _Known] | None = None
     for one in prompts:
@@ -317,7 +328,7 @@ def _match(event: NewSessionEvent, prompts: Sequence[_Known]) -> _Known | None:
         if one.heard & HEARD[event.source]:
             if event.source != "hook" or not same_words or apart > SAME_US:
                 continue
-        elif apart > MATCH_US:
+        elif not same_words and apart > MATCH_US:
             continue
         rank = (int(not same_words), apart, one)
         if best is None or rank[:2] < best[:2]:
@@ -481,9 +492,16 @@ def undigested_sessions(conn: Connection, project: int, worktree: str, limit: in
 
 
 def child_sessions(conn: Connection, session: SessionRow) -> list[SessionRow]:
-    """Sub-agents that it started."""
-    params = {"project": session.project, "agent": session.agent, "native": session.native}
-    return [_session(r) for r in conn.rows(_CHILDREN, params)]
+    """Sub-agents that it started, and those that these started."""
+    found: dict[int, SessionRow] = {}
+    ahead = [session]
+    while ahead:
+        one = ahead.pop()
+        rows = conn.rows(_CHILDREN, {"project": one.project, "agent": one.agent, "native": one.native})
+        new = [c for c in map(_session, rows) if c.stream != session.stream and c.stream not in found]
+        found |= {child.stream: child for child in new}
+        ahead += new
+    return [found[stream] for stream in sorted(found)]
 
 
 def end_session(conn: Connection, session: SessionRow) -> tuple[bool, str]:

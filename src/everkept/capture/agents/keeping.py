@@ -112,6 +112,16 @@ def _fit(text: str) -> str:
     return redacted_and_shortened(strip_private(_UNFIT.sub("\ufffd", text))).text if text else text
 
 
+def fit(text: str | None) -> str | None:
+    """A title or a branch, as safe as what is kept of an event."""
+    return _fit(text) if text else None
+
+
+def session_mark(agent: str, native: str, secret: bytes) -> str:
+    """What is kept of a session's own name for good."""
+    return _digest(f"session:{agent}/{native}", secret)
+
+
 def _digest(text: str, secret: bytes) -> str:
     return hashlib.blake2b(text.encode(errors="replace"), key=secret[:64], digest_size=16).hexdigest()
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from everkept.api.page_files import Outcome, PagesReport
 from everkept.api.transcripts import TranscriptReport
 from everkept.capture.redaction import redact
 from everkept.doors.cli.wording import clip, count
 
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 UNREADABLE_SHOWN = 10
 LINE_CHARS = 120
 KINDS_SHOWN = 8
@@ -95,6 +97,13 @@ def show_sum(reports: Sequence[TranscriptReport]) -> None:
         print(f"    project {_project(name, by)}")
 
 
+def show_pages(report: PagesReport) -> None:
+    """Instruction and memory files that became pages."""
+    told = [f"{report.count(outcome):,} {outcome}" for outcome in OUTCOMES if report.count(outcome)]
+    if told:
+        print(f"    instruction and memory files as pages: {', '.join(told)}")
+
+
 def _skipped(why: str, files: int) -> str:
     return f"{files:,} unchanged since" if why == UNCHANGED else f"{files:,} not read: {why}"
 
@@ -127,9 +136,10 @@ def _shown(path: Path) -> str:
         return clip(str(path), 300)
 
 
-def as_dict(reports: Sequence[TranscriptReport]) -> dict[str, Any]:
-    """`files` and their `sum`; unreadable lines stand in it whole, but for secrets."""
-    return {"files": [_file(report) for report in reports], "sum": _numbers(tally(reports))}
+def as_dict(reports: Sequence[TranscriptReport], pages: PagesReport) -> dict[str, Any]:
+    """`files`, their `sum`, and `pages`; unreadable lines stand in it whole, but for secrets."""
+    files = [_file(report) for report in reports]
+    return {"files": files, "sum": _numbers(tally(reports)), "pages": [asdict(page) for page in pages.pages]}
 
 
 def _file(report: TranscriptReport) -> dict[str, Any]:

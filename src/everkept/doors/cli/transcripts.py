@@ -64,7 +64,7 @@ async def _import(
     agent: str, paths: Sequence[Path], *, project: str | None, again: bool, wait: bool, as_json: bool
 ) -> int:
     """Take in the transcripts of an agent; a second run adds only what is new since."""
-    from everkept.doors.cli.transcript_pages import as_dict, show_file, show_sum, tally
+    from everkept.doors.cli.transcript_pages import as_dict, show_file, show_pages, show_sum, tally
 
     if is_off(os.environ):
         raise InvalidInput("EVERKEPT_OFF keeps everything out, and so the import; unset it to take in the sessions")
@@ -74,13 +74,16 @@ async def _import(
         screen.say(f"no transcripts of {agent} in {where}")
     async with backend.store_here(worker=wait) as application:
         reports = await _take(agent, application.importer(), found, project, again=again)
+        sessions = {session for report in reports for session in report.taken.sessions}
+        pages = await application.import_pages_of(sessions, Path.home())
         undigested = await _digest(application, reports) if wait else None
     if as_json:
-        screen.emit(as_dict(reports))
+        screen.emit(as_dict(reports, pages))
     else:
         for report in reports:
             show_file(report)
         show_sum(reports)
+        show_pages(pages)
         _tell_next(reports, undigested)
     return failures.NEEDS_ATTENTION if tally(reports).faults or undigested else 0
 
