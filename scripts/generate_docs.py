@@ -14,6 +14,7 @@ from typing import Any, cast
 from unittest.mock import patch
 
 import everkept
+import everkept.bootstrap  # with it all errors that there are
 from everkept import config, errors
 from everkept.api.service import Application
 from everkept.doors.cli.commands import EPILOGUE, build_app

@@ -99,7 +99,7 @@ def test_each_record_is_answered_with_what_became_of_it(door: Door, app: Path) -
     assert all(one["refused"] is None for one in answer["records"])
     assert answer["records"][1]["taken"] == [{
         "agent": "claude-code", "session": "s-1", "stored": 1, "revised": 0, "known": 0,
-        "project": "example.com/acme/app", "found_by": "named",
+        "project": "example.com/acme/app", "found_by": "session",
     }]  # fmt: skip
     assert answer["records"][0]["taken"][0]["found_by"] == "remote"
     assert door.count() == 9

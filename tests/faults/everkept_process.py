@@ -285,10 +285,10 @@ class Child:
 
     async def _busy(self) -> bool:
         def read(conn: Connection) -> bool:
-            sql = (
-                """select 1 from jobs where state in ('ready', 'leased') or state = 'waiting' and due_at <= ? limit 1"""
-            )
-            return conn.raw.execute(sql, (conn.now(),)).fetchone() is not None
+            sql = """
+select 1 from jobs where state in ('ready', 'leased') or state = 'waiting' and due_at <= :now
+union all select 1 from periodic where next_due_at <= :now limit 1"""
+            return conn.raw.execute(sql, {"now": conn.now()}).fetchone() is not None
 
         return self.application.worker is not None and await self.application.parts.store.read(read)
 

@@ -338,14 +338,14 @@ def test_a_checkpoint_that_finds_no_room_loses_nothing(tmp_path: Path, monkeypat
         with Memory.open(home, worker=False) as memory:
             thread = memory.thread("t", subject="ana")
             thread.add("user", SAID)
-            told, room_bytes = [SAID], 200_000
+            told, room_bytes = [SAID], 40_000
             while not [log for log in logs if "checkpoint" in str(log.get("what"))]:
                 disk.leave(room_bytes)
                 text = f"{len(told)} {LONG[:12_000]}"
                 try:
                     thread.add("user", text)
                 except StoreFull:
-                    room_bytes += 20_000
+                    room_bytes += 10_000
                     disk.free()
                 else:
                     told.append(text)

@@ -460,7 +460,8 @@ REMEMBERING = (
     ),
     Planted(
         name="a session that did nothing uses a handoff up", guarantee="G11", layer="contract", file="store/offers.py",
-        old="        if conn.first(_TAKEN_UP, {\"stream\": stream, \"seq\": seq}) is not None:\n",
+        old="        if prompt is not None and conn.first(_WORKED, {\"stream\": stream, \"seq\": prompt}) is not None:"
+        "\n",
         new="        if seq is not None:\n",
         tests=(SESSIONS + "test_an_offer_is_taken_up_by_work_and_by_nothing_else",),
     ),

@@ -155,11 +155,12 @@ class Contexts:
 
 def _scope_of(conn: Connection, ask: ContextAsk) -> Found | None:
     """Where the session is already, whatever folder it has gone to meanwhile; else what the checkout says."""
+    by_signs = find_by_signs(conn, ask.checkout.signs())
     name = project_of_session(conn, ask.agent, ask.session) if ask.session else None
     project = None if name is None else find_project(conn, name)
-    if project is not None:
-        return Found(project=project, found_by="session", value=project.name)
-    return find_by_signs(conn, ask.checkout.signs())
+    if project is None or (by_signs is not None and by_signs.project.id == project.id):
+        return by_signs
+    return Found(project=project, found_by="session", value=project.name)
 
 
 def _nothing(because: str) -> AgentContext:
