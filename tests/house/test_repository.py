@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 LOCK = (ROOT / "requirements.lock").read_text("utf-8")
 BASE_MAX = 11
+UNLOCKED = {"all", "peers"}
+"""Extras that the lock does not pin: what only joins others, and other people's systems, which have a venv of theirs."""
 LEFTOVER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME)\b")
 BINARY = {".png", ".jpg", ".gif", ".ico", ".woff2", ".db", ".npz", ".npy"}
 
@@ -30,7 +32,8 @@ def requirement_name(requirement: str) -> str:
 
 def direct_requirements() -> list[str]:
     groups = [PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"].values()]
-    groups += [group for name, group in PROJECT["project"]["optional-dependencies"].items() if name != "all"]
+    extras = PROJECT["project"]["optional-dependencies"]
+    groups += [group for name, group in extras.items() if name not in UNLOCKED]
     return sorted({requirement for group in groups for requirement in group})
 
 
