@@ -369,6 +369,13 @@ def test_writing_on_an_old_version_is_a_conflict_and_nothing_is_lost(world: Agen
     assert world.store.read_now(get_page, world.project, "p").body == "two"
 
 
+def test_a_page_may_supersede_another_one_also_without_a_new_text(world: Agents) -> None:
+    for slug in ("old", "new"):
+        world.store.write_now(write_page, page(slug, "text")(world))
+    world.store.write_now(write_page, page("new", "text", supersedes="old")(world))
+    assert world.pages() == ["new"]
+
+
 def test_sections_are_found_and_those_that_stay_keep_their_passages(world: Agents) -> None:
     world.store.write_now(write_page, page("p", "# Deploy\nuse quokka\n# Test\nuse wombat")(world))
     before = dict(world.rows("select ref_id, id from passages where kind = 'page'"))

@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 LOCK = (ROOT / "requirements.lock").read_text("utf-8")
 BASE_MAX = 11
 UNLOCKED = {"all", "peers"}
-"""Extras that the lock does not pin: what only joins others, and other people's systems, which have a venv of theirs."""
+"""Extras that the lock does not pin: what only joins others, and other people's systems, which live by themselves."""
 LEFTOVER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME)\b")
 BINARY = {".png", ".jpg", ".gif", ".ico", ".woff2", ".db", ".npz", ".npy"}
 

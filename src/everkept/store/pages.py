@@ -202,11 +202,11 @@ def write_page(conn: Connection, new: NewPage) -> PageRow | None:
                 slug=there.slug, version=there.version,
             )  # fmt: skip
         if there.deleted_at is None and there.content_hash == new.text.content_hash and there.kind == new.kind:
+            _supersede(conn, new, there.id)
             return there
     page, version = _write_version(conn, new, there)
     _index(conn, new, page)
-    if new.supersedes is not None:
-        conn.run(_SUPERSEDE, {"project": new.project, "slug": new.supersedes, "by": page, "now": conn.now()})
+    _supersede(conn, new, page)
     record_changes(conn, new.project, [NewChange(
         kind="page.written", ref=row_id("pag", page), stream=new.stream,
         data={"version": version, "author": new.author},
@@ -214,6 +214,11 @@ def write_page(conn: Connection, new: NewPage) -> PageRow | None:
     row = conn.first(_BY_ID, {"project": new.project, "id": page})
     assert row is not None
     return _page(row)
+
+
+def _supersede(conn: Connection, new: NewPage, page: int) -> None:
+    if new.supersedes is not None:
+        conn.run(_SUPERSEDE, {"project": new.project, "slug": new.supersedes, "by": page, "now": conn.now()})
 
 
 _BLANKED = text("select 1 from pages where project_id = :project and source = :source and version = 0")
