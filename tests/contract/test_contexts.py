@@ -198,3 +198,14 @@ def test_a_decision_stands_before_the_log_of_the_session_that_led_to_it(started:
     assert "queue-library-of-the-mail-service" in headings[0]
     assert "We chose river" in given
     assert len(headings) == len(set(headings)), "nothing stands there twice"
+
+
+def test_an_agent_that_names_no_session_has_one_for_each_place(tmp_path: Path) -> None:
+    here = a_checkout(tmp_path / "one", remote="https://example.com/acme/one")
+    there = a_checkout(tmp_path / "two", remote="https://example.com/acme/two")
+    with a_desk(tmp_path / "home") as desk:
+        for place in (here, there):
+            desk.hook("myagent", "UserPromptSubmit", place, prompt=f"about {place.name}")
+        desk.settle()
+        found = desk.rows("select p.name, count(*) from sessions x join projects p on p.id = x.project_id group by 1")
+        assert sorted(found) == [("example.com/acme/one", 1), ("example.com/acme/two", 1)]

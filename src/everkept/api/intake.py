@@ -7,9 +7,10 @@ between two of them loses nothing, because whoever tells it tells it again, and 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Literal
 
@@ -65,6 +66,9 @@ class Intake:
         taken = Taken()
         for (agent, session), some in groupby(events, key=lambda e: (e.agent, e.session)):
             mine = list(some)
+            if not session:  # an agent that names none: one session for each place, and not one for all
+                session = _unnamed(checkout)
+                mine = [replace(event, session=session) for event in mine]
             found = await self._project(agent, session, mine[0].parent, checkout, project)
             taken.projects[found.project.name] = found.found_by
             header = _header(mine, checkout, origin, (titles or {}).get(session))
@@ -121,6 +125,11 @@ def _the_only(conn: Connection, project: str) -> Found:
     if row is None:
         raise NotFound(f"there is no project {project!r}", project=project)
     return Found(project=row, found_by=HERE, value=project)
+
+
+def _unnamed(checkout: Checkout | None) -> str:
+    place = "" if checkout is None else checkout.place
+    return f"unnamed-{hashlib.blake2b(place.encode(errors='replace'), digest_size=8).hexdigest()}"
 
 
 def _append(conn: Connection, batch: SessionBatch) -> SessionAppended:
