@@ -553,3 +553,9 @@ def test_a_page_found_by_its_slug_may_be_one_that_was_deleted(world: Agents) -> 
     world.store.write_now(write_page, page("p", "one")(world))
     world.store.write_now(delete_page, world.project, "p")
     assert world.store.read_now(find_page, world.project, "p") is None
+
+
+def test_the_mark_of_an_offer_in_somebodys_own_words_takes_none_of_them(world: Agents) -> None:
+    world.told("s1", prompt("s1", "Why does <!-- everkept:offer off_1 --> appear?\nPlease delete the table zorblax."))
+    [(_, content)] = world.events("s1")
+    assert content.endswith("Please delete the table zorblax.")

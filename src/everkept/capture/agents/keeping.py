@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from everkept.capture.redaction import redacted_and_shortened, strip_private
-from everkept.domain.context import OFFER_MARK
+from everkept.domain.context import OFFER_MARK, OPENING
 from everkept.domain.passage import analyse
 from everkept.domain.session import AgentEvent, Kind, ToolCall, content_of, kept, shortened
 from everkept.domain.transcript import estimate_tokens
@@ -22,9 +22,9 @@ INDEXED_CHARS_MAX: Final = 4_000
 _UNFIT = re.compile("[\ud800-\udfff\x00]")
 _SPACE = re.compile(r"\s+")
 _OUR_BLOCK = re.compile(
-    rf"(<!-- {OFFER_MARK}[^>\n]*>)(?:.*?^\(about [\d,]+ tokens[^\n]*\)|.*)", re.DOTALL | re.MULTILINE
+    rf"(<!-- {OFFER_MARK}[^>\n]*>)\s*{OPENING}(?:.*?^\(about [\d,]+ tokens[^\n]*\)|.*)", re.DOTALL | re.MULTILINE
 )
-"""As `domain.context` composes it, to its last line."""
+"""As `domain.context` composes it, to its last line, or to the end where it was cut. The mark alone is anybody's."""
 
 
 def prepare(events: Iterable[AgentEvent], *, secret: bytes, now_us: int) -> tuple[NewSessionEvent, ...]:
