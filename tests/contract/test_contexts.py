@@ -209,3 +209,19 @@ def test_an_agent_that_names_no_session_has_one_for_each_place(tmp_path: Path) -
         desk.settle()
         found = desk.rows("select p.name, count(*) from sessions x join projects p on p.id = x.project_id group by 1")
         assert sorted(found) == [("example.com/acme/one", 1), ("example.com/acme/two", 1)]
+
+
+def test_a_hundred_records_that_are_refused_hold_up_nobody_and_say_why(tmp_path: Path) -> None:
+    app = a_checkout(tmp_path / "app")
+    with a_desk(tmp_path / "home") as desk:
+        desk.hook("codex", "UserPromptSubmit", app, session_id="s0", prompt="Hello")
+        desk.run(desk.hooks.drain(60))
+        for _ in range(120):
+            shown = desk.hook("codex", "SessionStart", app, session_id="s2")
+            record = tmp_path / "home" / "spool" / "new" / shown["name"]
+            record.write_text(record.read_text().replace('"format"', '"offer":"no-offer","format"', 1))
+        desk.hook("codex", "UserPromptSubmit", app, session_id="s1", prompt="Fix the login")
+        drained = desk.run(desk.hooks.drain(60))
+        assert desk.rows("select count(*) from sessions where native_id = 's1'") == [(1,)]
+        assert desk.hooks.waiting() == 0
+        assert (drained.records, len(drained.refused)) == (1, 120)

@@ -104,8 +104,11 @@ async def drain_all(drain: Drain, *, within_s: float) -> Drained:
     whole = Drained()
     try:
         async with asyncio.timeout(within_s):
-            while (some := await drain.some()).records:
+            while True:
+                some = await drain.some()
                 whole.add(some)
+                if not (some.records or some.refused):  # what is refused is set aside, and holds up nobody
+                    break
     except TimeoutError:
         pass
     except EverkeptError as error:

@@ -113,7 +113,7 @@ async def stay_awake(desk: Desk, stop: asyncio.Event) -> None:
     while not stop.is_set():
         try:
             await desk.stay(math.inf, busy=busy, stopped=stop.is_set)
-        except OSError as error:  # the home cannot be written: hooks cannot write there either
-            _log.warning("nobody is awake for hooks", why=str(error))
+        except Exception as error:  # noqa: BLE001  (nobody awaits this task: it would end unheard, and hooks with it)
+            _log.error("nobody is awake for hooks; it is tried again", why=repr(error))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), RETRY_S)
