@@ -44,10 +44,9 @@ HELD_S = 30.0
 SLICE_S = 300.0
 """Time passes in pieces with a heartbeat in each: half of a lease, as for a process that is up."""
 SLICE_IDLE_MAX_S = 3600.0
-SETTLE_S = 1.0
-"""How long a piece of time waits, at most, for what it made due."""
-STILL_S = 0.15
-"""Three polls of the worker: what has not begun by then waits for a provider."""
+SETTLE_POLLS = 100
+"""How long a piece of time waits, at most, for what it made due. Polls, not seconds: a machine that stood still gave
+the worker no time either."""
 ERASED_S, LOOK_S = 20.0, 20.0
 STATES = {"searchable": "waiting", "accepted": "waiting", "embedded": "waiting"}
 
@@ -96,6 +95,34 @@ class Killer:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+class Rounds:
+    """The worker's rounds, between which the time may pass: none of them begins before and ends after."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+        self.between = threading.Lock()
+        self.count = 0
+        self._empty_since = 0
+        """The round after which none has started anything."""
+        self._step = runner.step
+        runner.step = self._round  # type: ignore[method-assign]
+
+    async def _round(self) -> int:
+        self.between.acquire()  # whoever else holds it waits for nothing
+        try:
+            started = await self._step()
+        finally:
+            self.count += 1
+            self.between.release()
+        if started or self.runner.busy:
+            self._empty_since = self.count
+        return started
+
+    def found_nothing(self, since: int) -> bool:
+        """Whether a whole turn of the worker (its sweeps, then a round) began after round `since` and found nothing."""
+        return not self.runner.busy and self.count >= max(since, self._empty_since) + 2
+
+
 class Child:
     """The verbs, over one application."""
 
@@ -104,6 +131,7 @@ class Child:
         self.memory = memory
         self.clock = clock
         self.killer = killer
+        self.rounds = None if application.worker is None else Rounds(application.worker.runner)
         self.closing = asyncio.Event()
 
     # ---- the five verbs
@@ -177,28 +205,35 @@ class Child:
 
     async def pass_time(self, seconds: float) -> None:
         left, most = seconds, max(SLICE_IDLE_MAX_S, seconds / 24)
-        worker = self.application.worker
         await self._seen()
-        if worker is not None:
-            await self._settle(worker.runner)  # a job that runs now would see all of the time pass at once
+        await self._settle()  # a job that runs now would see all of the time pass at once
         while left > 0:
-            busy = worker is not None and worker.runner.busy
-            piece = min(left, SLICE_S if busy else most)
-            left -= piece
-            self.clock.passed_s += piece
-            if worker is not None:
-                await asyncio.to_thread(worker.runner.heartbeat)
-                worker.runner.notify(self.clock.now_us())
-                await self._settle(worker.runner)
+            left -= await self._pass(left, most)
+            if self.rounds is not None:
+                await asyncio.to_thread(self.rounds.runner.heartbeat)
+                self.rounds.runner.notify(self.clock.now_us())
+                await self._settle()
 
-    async def _settle(self, runner: Runner) -> None:
-        """Until what is due is worked, or nothing has moved for a while."""
-        until = time.monotonic() + SETTLE_S
-        still_since = time.monotonic()
-        while await self._busy() and time.monotonic() < until:
-            if runner.busy:
-                still_since = time.monotonic()
-            elif time.monotonic() - still_since > STILL_S:
+    async def _pass(self, left: float, most: float) -> float:
+        """A piece of the time, at once; a small one where a job runs. How long it was."""
+        if self.rounds is None:
+            self.clock.passed_s += min(left, most)
+            return min(left, most)
+        await asyncio.to_thread(self.rounds.between.acquire)
+        try:
+            piece = min(left, SLICE_S if self.rounds.runner.busy else most)
+            self.clock.passed_s += piece
+            return piece
+        finally:
+            self.rounds.between.release()
+
+    async def _settle(self) -> None:
+        """Until what is due is worked, or what is left of it cannot begin or does not end."""
+        if self.rounds is None:
+            return
+        since = self.rounds.count
+        for _ in range(SETTLE_POLLS):
+            if not await self._busy() or self.rounds.found_nothing(since):
                 return
             await asyncio.sleep(POLL_S)
 
@@ -284,13 +319,22 @@ class Child:
         return not await self._busy()
 
     async def _busy(self) -> bool:
+        """Whether anything waits or runs that the worker would begin now; it looks at a sweep's time now and then."""
+
         def read(conn: Connection) -> bool:
-            sql = """
-select 1 from jobs where state in ('ready', 'leased') or state = 'waiting' and due_at <= :now
-union all select 1 from periodic where next_due_at <= :now limit 1"""
-            return conn.raw.execute(sql, {"now": conn.now()}).fetchone() is not None
+            sql = "select 1 from jobs where state in ('ready', 'leased') or state = 'waiting' and due_at <= :now"
+            if conn.raw.execute(sql, {"now": conn.now()}).fetchone() is not None:
+                return True
+            due = conn.raw.execute("select name from periodic where next_due_at <= :now", {"now": conn.now()})
+            return any(self._is_looked_for(name) for (name,) in due.fetchall())
 
         return self.application.worker is not None and await self.application.parts.store.read(read)
+
+    def _is_looked_for(self, task: str) -> bool:
+        """That of each tick is always due on a slow machine; what it would find is leased, which counts by itself."""
+        assert self.application.worker is not None
+        next_s = self.application.worker.runner._maintenance._next_s
+        return task != "expire_leases" and self.clock.monotonic_s() >= next_s.get(task, 0.0)
 
 
 def _fact(fact: Any) -> dict[str, Any]:
