@@ -23,6 +23,7 @@ serve: $(STAMP) ## serve HTTP on 127.0.0.1:7411
 	$(BIN)/everkept serve
 
 test: $(STAMP) ## run every test
+	@$(BIN)/python -m tests.web.browser
 	$(BIN)/python -m pytest tests -n 2 --dist loadfile
 
 check: $(STAMP) ## lint, format, types and layers

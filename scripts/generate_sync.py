@@ -13,8 +13,16 @@ from pathlib import Path
 FOLDER = Path(__file__).parent.parent / "src" / "everkept" / "doors" / "python"
 SOURCE = FOLDER / "async_memory.py"
 TARGET = FOLDER / "sync_memory.py"
-NAMES = {"AsyncThread": "Thread", "AsyncMemory": "Memory", "AsyncItems": "Items"}
-BASES = {"Thread": "Facade[AsyncThread]", "Memory": "MemoryFacade"}
+REVIEWS_SOURCE = FOLDER / "async_reviews.py"
+REVIEWS_TARGET = FOLDER / "sync_reviews.py"
+PARTS = ("AsyncReviews", "AsyncProposals")
+"""What `AsyncMemory` has as properties."""
+NAMES = {
+    "AsyncThread": "Thread", "AsyncMemory": "Memory", "AsyncItems": "Items", "AsyncReviews": "Reviews",
+    "AsyncProposals": "Proposals",
+}  # fmt: skip
+BASES = {"Thread": "Facade[AsyncThread]", "Memory": "MemoryFacade", "Reviews": "Facade[AsyncReviews]",
+         "Proposals": "Facade[AsyncProposals]"}  # fmt: skip
 HEAD = '''"""`Memory`: `AsyncMemory` without a loop of one's own. Made by scripts/generate_sync.py; do not edit."""
 
 from __future__ import annotations
@@ -28,16 +36,29 @@ from everkept.api import views as v
 from everkept.doors.python.async_memory import AsyncMemory, AsyncThread
 from everkept.doors.python.facade import Facade, MemoryFacade
 from everkept.doors.python.items import Items
+from everkept.doors.python.sync_reviews import Proposals, Reviews
 from everkept.doors.python.words import ME, GivenMessage
+
+'''
+REVIEWS_HEAD = '''"""Reviews and proposals, waited for. Made by scripts/generate_sync.py; do not edit."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from everkept.api import review_views as r
+from everkept.doors.python.async_reviews import AsyncProposals, AsyncReviews
+from everkept.doors.python.facade import Facade
+from everkept.doors.python.items import Items
 
 '''
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def generate(source: str) -> str:
-    """The text of `sync_memory.py` for that of `async_memory.py`."""
+def generate(source: str, head: str = HEAD) -> str:
+    """The text of `sync_memory.py` for that of `async_memory.py`; the same for reviews, with their head."""
     classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name in NAMES]
-    return _formatted(HEAD + "\n\n".join(_write_class(node) for node in classes))
+    return _formatted(head + "\n\n".join(_write_class(node) for node in classes))
 
 
 def _write_class(node: ast.ClassDef) -> str:
@@ -59,7 +80,8 @@ def _write_method(method: Function) -> str:
 
 def _body(method: Function, returned: str, decorators: list[str]) -> str:
     if "property" in decorators:
-        return f"return self._inner.{method.name}"
+        inner = f"self._inner.{method.name}"
+        return f"return {NAMES[returned]}(self._loop, {inner})" if returned in PARTS else f"return {inner}"
     call = f"{method.name}({_passed_on(method.args)})"
     if "classmethod" in decorators:
         return f"return cls._start(AsyncMemory.{call})"
@@ -93,3 +115,4 @@ def _formatted(text: str) -> str:
 
 if __name__ == "__main__":
     TARGET.write_text(generate(SOURCE.read_text("utf-8")), "utf-8")
+    REVIEWS_TARGET.write_text(generate(REVIEWS_SOURCE.read_text("utf-8"), REVIEWS_HEAD), "utf-8")

@@ -15,18 +15,18 @@ import structlog
 
 from everkept.api import views as v
 from everkept.api.base import Parts
+from everkept.api.contexts import Contexts
 from everkept.api.diagnosing import DiagnosisHere, diagnose_unopened, with_agents
 from everkept.api.hookdesk import HookDesk
 from everkept.api.ingesting import Ingest
 from everkept.api.local import LocalService
 from everkept.api.operating import token_hash
 from everkept.api.page_files import PagesReport, import_pages_of
-from everkept.api.scoping import resolve_scope
+from everkept.api.scoping import resolve_scope, trust_marker
 from everkept.api.secrets import SecretScan, scan_secrets
 from everkept.api.transcripts import TranscriptImport
 from everkept.capture.identity import Checkout
 from everkept.config import Settings, make_home
-from everkept.derive.kinds import job_kinds, periodic_tasks
 from everkept.derive.tools import Tools
 from everkept.domain.jobs import Uses
 from everkept.errors import ConfigInvalid, EverkeptError, NotFound
@@ -78,11 +78,17 @@ class Application:
     async def authenticate(self, token: str) -> str | None:
         return await self.parts.store.glance(find_key, token_hash(token))
 
-    async def resolve_scope(self, checkout: Checkout) -> v.Scope:
-        return await resolve_scope(self.parts.store, checkout)
+    async def resolve_scope(self, checkout: Checkout, *, create: bool = False) -> v.Scope:
+        return await resolve_scope(self.parts.store, checkout, create=create)
+
+    async def trust_marker(self, checkout: Checkout) -> v.Scope:
+        return await trust_marker(self.parts.store, checkout)
 
     def ingest(self, *, project: str | None, confined: bool) -> Ingest:
         return Ingest(self.parts, project=project, confined=confined)
+
+    def contexts(self, *, project: str | None, confined: bool) -> Contexts:
+        return Contexts(self.parts, project=project, confined=confined)
 
     def hooks(self) -> HookDesk:
         """What a process that is awake for the hooks of this home does."""
@@ -193,6 +199,8 @@ def pools_of(language: LanguageModel | None, embedder: Embedder | None) -> dict[
 
 def make_runner(parts: Parts, faults: Faults) -> Runner:
     """A runner over the parts; its threads are made by `Worker`, simulations step it themselves."""
+    from everkept.derive.kinds import job_kinds, periodic_tasks  # all work there is: not for a process that only reads
+
     pools = pools_of(None if parts.tools.model is None else parts.tools.model.model, parts.tools.embedder)
     owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
     maintenance = Maintenance(parts.store, periodic_tasks(parts.settings), parts.clock)

@@ -275,6 +275,50 @@ class Wiki:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scheduler:
+    """Which finished sessions are reviewed by themselves, and when."""
+
+    enabled: bool = _value(True, "Whether finished sessions are reviewed by themselves.", overridable=True)
+    interval_seconds: float = _number(
+        300.0, 1, 30 * _DAY_S, "Time between two looks for finished sessions of a project.", overridable=True
+    )
+    sessions_max: int = _number(10, 1, 50, "Sessions of a project under review at once.", overridable=True)
+    age_min_s: float = _number(
+        300.0, 0, 30 * _DAY_S, "How long ago a session was digested, at least: it may go on.", overridable=True
+    )
+    duration_min_s: float = _number(
+        30.0, 0, 30 * _DAY_S, "A session that took less time is passed by, unless a hand asks for it.", overridable=True
+    )
+    observations_min: int = _number(
+        1, 0, 10_000, "A session with fewer things to learn from is passed by, unless a hand asks for it.",
+        overridable=True,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Review:
+    """Reviews of finished sessions."""
+
+    scheduler: Scheduler = Scheduler()
+
+
+def _decision(kind: str) -> Any:
+    text = f"What becomes of proposals for {kind} pages: approved at once, a person is asked, or none are made."
+    return _value("ask", text, pattern="auto|ask|off", shape="auto, ask or off", overridable=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Proposals:
+    """What becomes of proposed improvements of pages."""
+
+    rule: str = _decision("rule")
+    procedure: str = _decision("procedure")
+    skill: str = _decision("skill")
+    gotcha: str = _decision("gotcha")
+    expire_s: float = _number(30 * _DAY_S, 3600, 3650 * _DAY_S, "How long one waits for a decision.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Status:
     """From where on `status --check` asks for attention."""
 
@@ -331,6 +375,8 @@ class Settings:
     server: Server = Server()
     store: Store = Store()
     wiki: Wiki = Wiki()
+    proposals: Proposals = Proposals()
+    review: Review = Review()
     status: Status = Status()
     log: Log = Log()
     secrets: Secrets = field(default=Secrets(), repr=False)

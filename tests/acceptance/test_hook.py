@@ -231,18 +231,52 @@ def test_a_stdin_that_is_closed_is_an_event_without_a_payload(home: Path) -> Non
     assert only(home)["payload"] == {}
 
 
-def test_the_usual_way_imports_neither_json_nor_re(home: Path) -> None:
+SLOW = {"json", "re", "enum", "hashlib", "socket", "subprocess", "tomllib", "fnmatch", "typing", "pathlib"}
+"""What takes as long to import as all that a hook does, or longer."""
+
+
+def imported_on(home: Path, said: Any) -> set[str]:
+    """The modules that a hook imports while it keeps this."""
     command = [sys.executable, "-X", "importtime", "-I", "-S", str(home / "hook.py"), "--agent", "claude-code"]
+    done = subprocess.run(
+        command, input=json.dumps(said).encode(), capture_output=True, check=True, env=plain_environment()
+    )
+    imported = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines()}
+    assert "everkept_hook" in imported
+    return imported
+
+
+def test_the_usual_way_imports_neither_json_nor_re(home: Path) -> None:
     output = (
         "Author: Ana <ana@example.com>\nsee https://example.com/a?b=c and task-12, disk-usage, ask-me; a basic test,\n"
         "the password is asked for, 4096 tokens, a private method, key: value, msg.txt\n"
     )
-    said = json.dumps(tool_result(output * 20)).encode()
-    done = subprocess.run(command, input=said, capture_output=True, check=True, env=plain_environment())
+    assert not imported_on(home, tool_result(output * 20)) & SLOW
     assert only(home)["payload"]["tool_response"]["stdout"] == output * 20
-    imported = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines()}
-    assert "everkept_hook" in imported
-    assert not imported & {"json", "re", "enum", "hashlib", "socket", "subprocess", "tomllib", "typing", "pathlib"}
+
+
+def test_a_secret_a_private_part_and_a_key_cost_no_import(home: Path) -> None:
+    key = "-----BEGIN RSA PRIVATE KEY-----\n" + "QUJD" * 16 + "\n-----END RSA PRIVATE KEY-----"
+    said = tool_result(f"<private>a</private>\nexport API_KEY={'k3y' * 10}\n{key}\nsee http://a:pa55@b.example/")
+    assert not imported_on(home, said) & SLOW
+    assert only(home)["removed"] == {"private": 1, "private-key": 1, "assigned": 1, "url-password": 1}
+
+
+def test_a_folder_s_policy_costs_no_import(home: Path, checkout: Path) -> None:
+    (checkout / ".everkept.toml").write_text('project = "app"  # ours\nignore = ["secrets/**", "*.pem"]\n')
+    said = tool_result("the content", tool_input={"command": "cat deploy/a.pem"}, cwd=str(checkout))
+    assert not imported_on(home, said) & SLOW
+    assert "tool_response" not in only(home)["payload"]
+
+
+def test_another_interpreter_than_the_installing_one_redacts_the_same(home: Path) -> None:
+    """What lies ready for one interpreter is nothing for another."""
+    module = home / "everkept_hook_patterns.py"
+    module.write_text("VERSION = 0\nREADY = {}\n")
+    assert "re" in imported_on(home, tool_result("export API_KEY=" + "k3y" * 10))
+    module.unlink()
+    run(home, tool_result("export API_KEY=" + "k3y" * 10))
+    assert [record["removed"] for record in kept(home)] == [{"assigned": 1}] * 2
 
 
 # ---- what agents take on stdout

@@ -24,6 +24,8 @@ from tests.bench import (
     recall_sets,
     recall_speed,
     redaction,
+    review_quality,
+    reviews,
     service,
     store_append,
 )
@@ -40,6 +42,8 @@ SECTIONS: dict[str, tuple[str, Callable[..., Iterator[Figure]]]] = {
     "service": ("The running server", service.measure),
     "agents": ("Sessions of coding agents", agents.measure),
     "hooks": ("Hooks of coding agents", hooks.measure),
+    "reviews": ("Reviews of sessions", reviews.measure),
+    "review-quality": ("Reviews without a model, on histories of fifty sessions", review_quality.measure),
     "redaction": ("Redaction", redaction.measure),
     "mcp": ("MCP", mcp.measure),
 }

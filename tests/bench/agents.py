@@ -18,7 +18,8 @@ from tests.bench.load import call
 from tests.bench.processes import everkept
 from tests.bench.report import Figure, Goal
 
-from everkept.api.contexts import ContextAsk, Contexts
+from everkept.api.context_ask import ContextAsk
+from everkept.api.contexts import Contexts
 from everkept.bootstrap import Application, make_runner, open_application
 from everkept.capture.agents.formats import FORMATS
 from everkept.capture.identity import Checkout, look_at

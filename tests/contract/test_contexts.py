@@ -222,6 +222,6 @@ def test_a_hundred_records_that_are_refused_hold_up_nobody_and_say_why(tmp_path:
             record.write_text(record.read_text().replace('"format"', '"offer":"no-offer","format"', 1))
         desk.hook("codex", "UserPromptSubmit", app, session_id="s1", prompt="Fix the login")
         drained = desk.run(desk.hooks.drain(60))
-        assert desk.rows("select count(*) from sessions where native_id = 's1'") == [(1,)]
+        assert desk.rows("select count(*) from sessions where native_id like 's1@%'") == [(1,)]
         assert desk.hooks.waiting() == 0
         assert (drained.records, len(drained.refused)) == (1, 120)

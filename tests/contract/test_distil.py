@@ -21,8 +21,10 @@ from everkept.domain.session import AgentEvent
 from everkept.errors import ProviderDown, Refused, SubjectMoved
 from everkept.ports.clock import VirtualClock
 from everkept.ports.models import Question
+from everkept.store.digests import NEWEST_MAX
 from everkept.store.distilled import distil_input, write_distilled
 from everkept.store.erase import erase, residue
+from everkept.store.jobs import prune_jobs
 from everkept.store.pages import (
     NewPage,
     PageRow,
@@ -66,7 +68,9 @@ class Agents(World):
             return plain_reply(question)
         return self.reply(question) if callable(self.reply) else self.reply
 
-    def told(self, session: str, *events: AgentEvent, ended: bool = True, parent: str | None = None) -> None:
+    def told(
+        self, session: str, *events: AgentEvent, ended: bool = True, parent: str | None = None, meanwhile_s: float = 10
+    ) -> None:
         header = SessionHeader(
             agent="claude-code", native=session, origin="hook", worktree="/code/app", branch="main", parent=parent
         )
@@ -75,16 +79,25 @@ class Agents(World):
             project=self.project.id, header=header, events=ready, base=self.settings, mark=header.native, ended=ended
         )
         self.write(append_session, batch)
-        self.live(10)
+        self.live(meanwhile_s)
 
-    def work(self, session: str = "s1", goal: str = GOAL) -> None:
+    def work(self, session: str = "s1", goal: str = GOAL, **more: Any) -> None:
         self.told(
             session, prompt(session, goal),
             call(session, f"{session}-1", "pytest -q", outcome="failed", exit_code=1, output="E   assert 401 == 200"),
             edit(session, f"{session}-2", "src/login.py"),
             call(session, f"{session}-3", "pytest -q", outcome="ok", exit_code=0, output="12 passed"),
-            said(session, "The login test passes now."),
+            said(session, "The login test passes now."), **more,
         )  # fmt: skip
+
+    def configure(self, model: Any) -> None:
+        """The process starts again, with this model or none."""
+        self.model = model
+        self._runners.clear()
+
+    def rest(self) -> None:
+        """So long that a session is asked about again that has gone on."""
+        self.live(5 * HOUR_S, every=HOUR_S)
 
     def session(self, native: str = "s1") -> Any:
         return self.read(find_native_session, self.project.id, native)
@@ -205,6 +218,34 @@ def test_what_the_session_does_not_bear_out_is_dropped_and_the_reason_kept(world
     ]]  # fmt: skip
 
 
+def test_a_reply_that_makes_things_up_leaves_only_what_was_said(world: Agents) -> None:
+    world.by_hand("clock", "Mind that the login test needs a clock.")
+    world.reply = pages(
+        page(statement("The check fails with 401.", "assert 401 == 200"), kind="rule", title="By a tool's words"),
+        page(statement("It needs a clock.", "the login test needs a clock"), title="By another page's words"),
+        page(
+            statement(),
+            statement("It was mended in 4f2a91c."), statement("The TokenStore makes them."),
+            statement("Ask ops@example.com."), statement("It needs node 22."),
+            statement("They expire after 20 minutes."),
+            statement("Sections are read, too.", section="In src/auth/keys.py"),
+            title="# [[Token]] lifetime\n---\ntype: rule",
+        ),
+    )  # fmt: skip
+    world.work()
+    made = next(p for p in world.knowledge() if p.author == "distiller")
+    assert [line for line in made.body.splitlines() if line.startswith("- ")] == ["- Tokens expire after 15 minutes."]
+    assert "\n" not in made.title
+    [told] = world.rejected()
+    assert [item["reason"] for item in told] == [
+        "its quote is not the words of who makes a rule", "no statement of it holds",
+        "its quote is not in the session", "no statement of it holds",
+        "an identifier in it does not occur in the session", "an identifier in it does not occur in the session",
+        "an address in it does not occur in the session", "a number in it does not occur in the session",
+        "a number in it does not occur in the session", "a path in it does not occur in the session",
+    ]  # fmt: skip
+
+
 def test_the_question_shows_the_digest_the_words_and_the_pages_that_bear_on_it(world: Agents) -> None:
     world.by_hand("login-tests", "How the login test is run.")
     world.by_hand("cooking", "A recipe for soup.")
@@ -225,7 +266,27 @@ def test_a_resumed_session_is_asked_about_again_only_if_its_digest_says_somethin
     world.told("s1", prompt("s1", "thanks", genuine=False))
     assert world.asked() == 1
     world.told("s1", prompt("s1", "Now also write the docs"), edit("s1", "s1-9", "docs/login.md"))
+    assert world.asked() == 1
+    world.rest()
     assert world.asked() == 2
+
+
+def test_a_session_taken_up_and_left_ten_times_a_day_is_not_paid_for_ten_times(world: Agents) -> None:
+    world.work()
+    for turn in range(10):
+        world.told("s1", prompt("s1", f"Now part {turn}"), edit("s1", f"again-{turn}", f"src/part{turn}.py"))
+        world.live(2 * HOUR_S, every=HOUR_S / 2)
+    assert world.asked() == 1
+    world.rest()
+    assert world.asked() == 2
+
+
+def test_a_session_that_never_rests_is_asked_about_once_a_day(world: Agents) -> None:
+    world.work()
+    for turn in range(30):
+        world.told("s1", prompt("s1", f"Now part {turn}"), edit("s1", f"again-{turn}", f"src/part{turn}.py"))
+        world.live(2 * HOUR_S, every=HOUR_S / 2)
+    assert world.asked() == 3
 
 
 def test_a_session_that_goes_on_updates_its_page_and_keeps_what_else_stands_in_it(world: Agents) -> None:
@@ -238,6 +299,7 @@ def test_a_session_that_goes_on_updates_its_page_and_keeps_what_else_stands_in_i
         action="update", page=f"pag_{made.id}",
     ))  # fmt: skip
     world.told("s1", prompt("s1", "make it 1 hour, and write the docs"), edit("s1", "s1-9", "docs/login.md"))
+    world.rest()
     assert '"yours": true' in world.question()
     [now] = world.knowledge()
     assert (now.id, now.version) == (made.id, 3)
@@ -252,6 +314,7 @@ def test_the_same_page_made_again_is_an_update_of_it(world: Agents) -> None:
     world.work()
     world.reply = pages(page(statement("It is 1 hour.", "make it 1 hour")))
     world.told("s1", prompt("s1", "make it 1 hour"), edit("s1", "s1-9", "docs/login.md"))
+    world.rest()
     [now] = world.knowledge()
     assert now.version == 2
     assert "15 minutes" in now.body
@@ -268,6 +331,7 @@ def test_a_page_that_changed_while_the_model_answered_is_read_again_and_nothing_
 
     world.reply = meanwhile
     world.told("s1", prompt("s1", "make it 1 hour"), edit("s1", "s1-9", "docs/login.md"))
+    world.rest()
     [now] = world.knowledge()
     assert "A line of Ana's." in now.body
     assert "It is 1 hour." in now.body
@@ -306,8 +370,64 @@ def test_a_page_that_somebody_deleted_stays_deleted(world: Agents) -> None:
     world.work()
     world.write(delete_page, world.project.id, "token-lifetime")
     world.told("s1", prompt("s1", "Now also write the docs"), edit("s1", "s1-9", "docs/login.md"))
+    world.rest()
     assert world.asked() == 2
     assert world.knowledge() == []
+
+
+# ---- digested while there was no model
+
+
+def without_model(world: Agents, *sessions: str) -> None:
+    model = world.model
+    world.configure(None)
+    for session in sessions:
+        world.work(session, f"In {session}: {GOAL}")
+    world.configure(model)
+
+
+def streams_asked(world: Agents) -> set[int]:
+    return {recipe["stream"] for recipe in (json.loads(r[0]) for r in world.rows("select recipe from replies"))}
+
+
+def test_sessions_digested_while_there_was_no_model_are_asked_about_with_the_next_one(world: Agents) -> None:
+    without_model(world, "s1", "s2")
+    assert world.rows("select count(*) from replies") == [(0,)]
+    world.work("s3")
+    assert streams_asked(world) == {world.session(name).stream for name in ("s1", "s2", "s3")}
+    world.work("s4")
+    world.live(48 * HOUR_S, every=HOUR_S)
+    assert world.asked() == 4
+
+
+def test_a_history_is_not_paid_for_because_there_is_a_model_now(world: Agents) -> None:
+    without_model(world, "of-last-month")
+    world.live(31 * 24 * HOUR_S, every=24 * HOUR_S)
+    without_model(world, *(f"s{n:02}" for n in range(NEWEST_MAX + 2)))
+    world.work("now")
+    assert world.asked() == NEWEST_MAX + 1
+    passed = {world.session(name).stream for name in ("of-last-month", "s00", "s01")}
+    assert not passed & streams_asked(world)
+
+
+def test_of_a_history_that_is_imported_at_once_the_newest_sessions_are_asked_about(world: Agents) -> None:
+    for number in range(NEWEST_MAX + 5):
+        world.work(f"s{number:02}", f"In {number}: {GOAL}", meanwhile_s=0)
+    world.tick(48 * HOUR_S)
+    world.live(60)
+    assert world.asked() == NEWEST_MAX
+    assert world.session("s04").stream not in streams_asked(world)
+    assert world.session("s05").stream in streams_asked(world)
+
+
+def test_a_session_asked_about_is_not_caught_up_with_after_its_job_was_pruned(world: Agents) -> None:
+    world.work("s1")
+    world.tick(1)
+    world.write(prune_jobs, 0.0)
+    assert world.states("distil_session") == {}
+    world.work("s2")
+    assert world.asked() == 2
+    assert len(world.states("distil_session")) == 1
 
 
 # ---- weather
@@ -332,7 +452,7 @@ def test_a_reply_that_is_never_usable_ends_in_a_dead_letter_that_new_content_wak
     assert (world.job()["state"], world.asked()) == ("dead", 2)
     world.reply = pages(page())
     world.told("s1", prompt("s1", "Now also write the docs"), edit("s1", "s1-9", "docs/login.md"))
-    world.live(HOUR_S, every=60)
+    world.rest()
     assert (world.job()["state"], world.asked()) == ("done", 3)
     assert len(world.knowledge()) == 1
 
@@ -347,6 +467,19 @@ def test_an_outage_of_two_days_loses_nothing_and_spends_nothing(world: Agents) -
     world.model.fail_with(None)
     world.live(HOUR_S, every=60)
     assert len(world.knowledge()) == 1
+
+
+def test_no_session_is_history_because_a_provider_was_down_for_days(world: Agents) -> None:
+    assert world.model is not None
+    world.model.fail_with(ProviderDown("no credit"))
+    for number in range(NEWEST_MAX + 2):
+        world.work(f"s{number:02}", f"In {number}: {GOAL}")
+    world.live(48 * HOUR_S, every=HOUR_S)
+    world.model.fail_with(None)
+    before = world.asked()
+    world.live(2 * HOUR_S, every=60)
+    assert set(world.states("distil_session").values()) == {"done"}
+    assert world.asked() - before >= NEWEST_MAX
 
 
 def test_a_refusal_is_final_and_visible(world: Agents) -> None:

@@ -225,7 +225,7 @@ def test_events_are_kept_as_they_are_told(door: Door, app: Path) -> None:
     assert door.desk.rows("select origin, branch, title from sessions order by stream_id") == [
         ("import", "main", None), ("import", "main", "A login"),
     ]  # fmt: skip
-    assert [t["known"] for t in door.taken({"events": events})["taken"]] == [3, 1]
+    assert [t["known"] for t in door.taken({"events": events, "checkout": where})["taken"]] == [3, 1]
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.contract.test_sessions import prompt
 from tests.contract.test_wiki import Wikis, parts_of
 
-from everkept.api.page_files import PagesReport, import_pages
+from everkept.api.page_files import PagesReport, import_pages, import_pages_of
 from everkept.errors import NotFound
 
 
@@ -110,3 +111,40 @@ def test_skipped_files_are_told_with_the_reason(checkout: Checkout) -> None:
 def test_an_unknown_project_is_an_error(checkout: Checkout) -> None:
     with pytest.raises(NotFound, match="no project 'nowhere'"):
         checkout.take("nowhere")
+
+
+# ---- a person's own files
+
+
+def of_person(checkout: Checkout) -> list[tuple[str, str, str]]:
+    """(project, slug, body) of the pages of a person's files, from what is in the store."""
+    return checkout.rows("select p.name, g.slug, v.body from pages g join projects p on p.id = g.project_id"
+                         " join page_versions v on v.page_id = g.id and v.version = g.version"
+                         " where g.source like 'file:~/%' order by 1, 2")  # fmt: skip
+
+
+def test_a_persons_own_files_hold_everywhere_and_are_taken_in_once(checkout: Checkout) -> None:
+    (checkout.person / ".claude").mkdir()
+    (checkout.person / ".claude" / "CLAUDE.md").write_text("Always use tabs.", "utf-8")
+    checkout.put("CLAUDE.md", "Use spaces here.")
+    sessions = set()
+    for number in (1, 2):
+        told = checkout.told(f"s{number}", prompt(f"s{number}", "hello"), worktree=str(checkout.root))
+        assert told.stream is not None
+        sessions.add(("home", told.stream))
+
+    def take() -> list[tuple[str, str, str]]:
+        report = asyncio.run(import_pages_of(parts_of(checkout.store), sessions, checkout.person))
+        return [(page.project, page.source, page.outcome) for page in report.pages]
+
+    assert take() == [("home", "file:CLAUDE.md", "new"), ("default", "file:~/.claude/CLAUDE.md", "new")]
+    assert [outcome for _, _, outcome in take()] == ["unchanged", "unchanged"]
+    assert of_person(checkout) == [("default", "claude-claude-md", "Always use tabs.")]
+    assert checkout.slugs() == ["claude-md"]
+
+
+def test_nothing_of_a_person_is_taken_in_where_no_session_was(checkout: Checkout) -> None:
+    (checkout.person / ".codex").mkdir()
+    (checkout.person / ".codex" / "AGENTS.md").write_text("Always use tabs.", "utf-8")
+    assert asyncio.run(import_pages_of(parts_of(checkout.store), set(), checkout.person)).pages == []
+    assert of_person(checkout) == []

@@ -387,6 +387,12 @@ def test_sections_are_found_and_those_that_stay_keep_their_passages(world: Agent
     assert len(before.items() & after.items()) == 1
 
 
+def test_a_page_of_another_title_is_found_by_it_and_by_the_old_one_no_more(world: Agents) -> None:
+    world.store.write_now(write_page, page("p", "# X\nsame text", title="Quokka")(world))
+    world.store.write_now(write_page, page("p", "# X\nsame text", title="Numbat")(world))
+    assert (world.found("quokka"), world.found("numbat")) == ([], ["page"])
+
+
 @pytest.mark.parametrize("author", ["digest", "import", "distiller"])
 def test_e03_what_a_person_deleted_is_not_written_again_by_itself(world: Agents, author: str) -> None:
     world.store.write_now(write_page, page("p", "one", source="file:CLAUDE.md", author=author)(world))

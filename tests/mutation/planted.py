@@ -34,7 +34,10 @@ class Planted:
 
 API = "tests/contract/test_review_api.py::"
 APPEND = "tests/contract/engine/test_append.py::"
+ASIDE = "tests/contract/test_aside.py::"
+AUTHORITY = "tests/contract/test_authority.py::"
 CLAIM = "tests/contract/engine/test_claim.py::"
+DELETED_PAGES = "tests/contract/test_deleted_pages.py::"
 DISTIL = "tests/contract/test_distil.py::"
 DISTILLED = "tests/unit/domain/test_distilled.py::"
 CONSUMERS = "tests/contract/engine/test_consumers.py::"
@@ -335,7 +338,7 @@ REMEMBERING = (
     ),
     Planted(
         name="an erase leaves the journaled replies", guarantee="G10", layer="contract", file="store/destroy.py",
-        old='    "event": (agent_work, facts, replies),\n', new='    "event": (agent_work, facts),\n',
+        old='    "event": (reviews, agent_work, facts, replies),\n', new='    "event": (reviews, agent_work, facts),\n',
         tests=(ERASE + "test_erasing_an_event_takes_the_replies_that_saw_it_and_derives_its_window_again",),
     ),
     Planted(
@@ -454,7 +457,7 @@ REMEMBERING = (
     ),
     Planted(
         name="a prompt that two sources tell is two", guarantee="G2", layer="contract", file="store/sessions.py",
-        old="        same = self.known.get(event.key_hash) or _match(event, self.prompts)\n",
+        old="        same = self.known.get(event.key_hash) or self._told_before(event)\n",
         new="        same = self.known.get(event.key_hash)\n",
         tests=(SESSIONS + "test_a_prompt_told_by_hook_and_transcript_is_one",),
     ),
@@ -468,8 +471,33 @@ REMEMBERING = (
     Planted(
         name="a deleted page is written again by the next digest", guarantee="G10", layer="contract",
         file="store/pages.py",
-        old="        if there.deleted_at is not None and new.author in BY_ITSELF:\n            return None\n", new="",
+        old="    if new.author in BY_ITSELF and _stays_deleted(conn, new, there):\n        return None\n", new="",
         tests=(SESSIONS + "test_e03_what_a_person_deleted_is_not_written_again_by_itself",),
+    ),
+    Planted(
+        name="a deleted page is written again after an erase", guarantee="G10", layer="contract",
+        file="store/pages.py",
+        old="    return was_deleted(conn, new.project, new.slug) if there is None else there.deleted_at is not None\n",
+        new="    return there is not None and there.deleted_at is not None\n",
+        tests=(DELETED_PAGES + "test_e03_a_deleted_page_without_a_source_is_not_written_again_after_an_erase",),
+    ),
+    Planted(
+        name="what a deleted page superseded stays hidden", guarantee="G14", layer="contract",
+        file="store/pages.py",
+        old="select g.superseded_by from pages g where g.id = :id), updated_at",
+        new="select g.id from pages g where g.id = :id), updated_at",
+        tests=(DELETED_PAGES + "test_what_a_deleted_page_had_superseded_is_current_again",),
+    ),
+    Planted(
+        name="a record is condemned for what the machine could not do", guarantee="G14", layer="contract",
+        file="api/draining.py", old="        if is_of_machine(error):\n", new="        if not is_of_machine(error):\n",
+        tests=(ASIDE + "test_a_record_that_names_what_cannot_be_is_set_aside_and_does_not_wait",),
+    ),
+    Planted(
+        name="logs with the same words drown what somebody keeps true", guarantee="G4", layer="contract",
+        file="recall/search.py", old='        features["maintained"] = lifts(question, window, frequencies, scores)\n',
+        new='        features["maintained"] = 0 * scores\n',
+        tests=(AUTHORITY + "test_f04_a_decision_is_found_before_300_outputs_of_tools_with_the_same_words",),
     ),
     Planted(
         name="a digest that did not change is numbered again", guarantee="G12", layer="contract",

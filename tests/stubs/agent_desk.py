@@ -131,8 +131,8 @@ class Desk:
         return [tuple(row) for row in self.run(self.app.parts.store.read(lambda c: c.rows(text(statement), params)))]
 
     def project_of(self, session: str) -> str:
-        [(name,)] = self.rows("select p.name from sessions s join projects p on p.id = s.project_id"
-                              " where s.native_id = :native", native=session)  # fmt: skip
+        [(name,)] = self.rows("select p.name from sessions s join projects p on p.id = s.project_id where"
+                              " s.native_id = :native or s.native_id like :native || '@%'", native=session)  # fmt: skip
         return str(name)
 
 

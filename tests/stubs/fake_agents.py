@@ -10,7 +10,7 @@ from everkept.api import views as v
 from everkept.capture.identity import Checkout
 from everkept.domain.ids import parse_row_id
 from everkept.domain.pages import slug_of
-from everkept.errors import Conflict, NotFound
+from everkept.errors import Conflict, InvalidInput, NotFound
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 REMOTE = "github.com/acme/app"
@@ -61,9 +61,13 @@ class FakeAgentMemory:
     def _called(self, name: str, **given: Any) -> None:
         raise NotImplementedError
 
-    async def resolve_scope(self, checkout: Checkout) -> v.Scope:
-        self._called("resolve_scope", checkout=checkout)
+    async def resolve_scope(self, checkout: Checkout, *, create: bool = False) -> v.Scope:
+        self._called("resolve_scope", checkout=checkout, create=create)
         return scope_of(checkout)
+
+    async def trust_marker(self, checkout: Checkout) -> v.Scope:
+        self._called("trust_marker", checkout=checkout)
+        return trusted_scope_of(checkout)
 
     # ---- sessions
 
@@ -183,6 +187,13 @@ class FakeAgentMemory:
         self._called("timeline", kinds=kinds, since=since, until=until, limit=limit, cursor=cursor)
         item = v.TimelineItem(at=AT, kind="session", id="ses_1", title="Fix the login test", detail="claude-code")
         return v.Page(items=[item] if kinds is None or "session" in kinds else [])
+
+
+def trusted_scope_of(checkout: Checkout) -> v.Scope:
+    """Raises InvalidInput where no marker names a project."""
+    if checkout.marker is None:
+        raise InvalidInput("no .everkept.toml names a project", field="marker")
+    return v.Scope(project=checkout.marker, found_by="marker", value=f"{checkout.marker} in {checkout.place}")
 
 
 def scope_of(checkout: Checkout) -> v.Scope:

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from tests.stubs.fake_agents import FakeAgentMemory, scope_of
+from tests.stubs.fake_agents import FakeAgentMemory, scope_of, trusted_scope_of
+from tests.stubs.fake_reviews import FakeReviews
 
 from everkept.api import views as v
+from everkept.api.context_ask import ContextAsk
 from everkept.capture.identity import Checkout
 from everkept.domain.ids import event_id, parse_event_id, parse_row_id, row_id
 from everkept.domain.session import AgentEvent
@@ -18,7 +20,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 CONTENT_MAX_BYTES = 2**20
 
 
-class FakeService(FakeAgentMemory):
+class FakeService(FakeReviews, FakeAgentMemory):
     """One project. `calls` is what was called, in order, for tests that look at how a door speaks."""
 
     def __init__(self, project: str, application: FakeApplication) -> None:
@@ -234,6 +236,12 @@ class FakeService(FakeAgentMemory):
         self.facts[fact_id] = found.model_copy(update=changed)
         return self.facts[fact_id]
 
+    async def list_subjects(self, *, limit: int = 50, cursor: str | None = None) -> v.Page[v.Subject]:
+        self._called("list_subjects")
+        names = sorted({thread.subject for thread in self.threads.values()})
+        found = [v.Subject(name=name, threads=1, facts=0, created_at=NOW) for name in names]
+        return _page(found, limit, cursor)
+
     async def list_entities(
         self, *, subject: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> v.Page[v.Entity]:
@@ -330,6 +338,7 @@ class FakeService(FakeAgentMemory):
             )],
             checks=[v.Check(name="fact_failures", ok=False, value=3, threshold=0, message="3 extractions failed")],
             model="none (deterministic extraction)", embedder="none", refused_finishes=5, asked_again=6, lanes=[],
+            reviews=[],
         )  # fmt: skip
 
     async def diagnose(self, *, subject: str | None = None, full: bool = False) -> v.Diagnosis:
@@ -449,6 +458,23 @@ class FakeIngest:
         return []
 
 
+class FakeContexts:
+    """Knows one remote, and a word for whoever asks from there."""
+
+    def __init__(self, project: str | None) -> None:
+        self.project = project
+        self.asks: list[ContextAsk] = []
+
+    async def give(self, ask: ContextAsk) -> v.AgentContext:
+        self.asks.append(ask)
+        try:
+            scope: v.Scope | None = scope_of(ask.checkout)
+        except NotFound:
+            scope = None
+        text = "" if scope is None else f"what {ask.agent} needs"
+        return v.AgentContext(text=text, tokens=len(text) // 4, offer=None, scope=scope, because="asked")
+
+
 class FakeApplication:
     def __init__(self, tokens: dict[str, str] | None = None) -> None:
         self.services: dict[str, FakeService] = {}
@@ -456,6 +482,7 @@ class FakeApplication:
         self.reasons: dict[str, str] = {}
         self.drained_s: float | None = None
         self.ingests: list[tuple[str | None, bool, FakeIngest]] = []
+        self.asked_contexts: list[tuple[str | None, bool, FakeContexts]] = []
         for name in ("default", *self.tokens.values()):
             self.services.setdefault(name, FakeService(name, self))
 
@@ -469,12 +496,19 @@ class FakeApplication:
         self.project(project)
         return self.services[project]
 
-    async def resolve_scope(self, checkout: Checkout) -> v.Scope:
+    async def resolve_scope(self, checkout: Checkout, *, create: bool = False) -> v.Scope:
         return scope_of(checkout)
+
+    async def trust_marker(self, checkout: Checkout) -> v.Scope:
+        return trusted_scope_of(checkout)
 
     def ingest(self, *, project: str | None, confined: bool) -> FakeIngest:
         self.ingests.append((project, confined, FakeIngest(project)))
         return self.ingests[-1][2]
+
+    def contexts(self, *, project: str | None, confined: bool) -> FakeContexts:
+        self.asked_contexts.append((project, confined, FakeContexts(project)))
+        return self.asked_contexts[-1][2]
 
     async def authenticate(self, token: str) -> str | None:
         return self.tokens.get(token)

@@ -15,6 +15,7 @@ from everkept.domain.pages import (
     PageText,
     slug_of,
 )
+from everkept.domain.session import own_name
 from everkept.errors import InvalidInput, NotFound
 from everkept.store.connection import Connection
 from everkept.store.handoffs import (
@@ -220,7 +221,8 @@ def session_view(r: SessionRow) -> v.Session:
         else "trivial" if r.trivial_because is not None else "digested"
     )  # fmt: skip
     return v.Session(
-        id=row_id("ses", r.stream), agent=r.agent, native_id=r.native, parent=r.parent, title=r.title or r.page_title,
+        id=row_id("ses", r.stream), agent=r.agent, native_id=own_name(r.native),
+        parent=None if r.parent is None else own_name(r.parent), title=r.title or r.page_title,
         worktree=r.worktree, branch=r.branch, model=r.model, started_at=when(r.started_at),
         last_event_at=when(r.last_event_at), events=r.last_seq, state=state, trivial_because=r.trivial_because,
         page=r.page, finished_seq=r.finished_seq,
@@ -232,7 +234,7 @@ def page_view(r: PageRow, *, body: bool) -> v.KnowledgePage:
         id=row_id("pag", r.id), slug=r.slug, kind=r.kind, title=r.title, version=r.version,
         body=r.body if body else None, author=r.author, reason=r.reason, source=r.source,
         session_id=None if r.stream is None else row_id("ses", r.stream), superseded=r.superseded_by is not None,
-        created_at=moment(r.created_at), updated_at=moment(r.updated_at),
+        pinned=r.pinned_at is not None, created_at=moment(r.created_at), updated_at=moment(r.updated_at),
     )  # fmt: skip
 
 
@@ -247,5 +249,6 @@ def handoff_view(r: HandoffRow) -> v.Handoff:
     return v.Handoff(
         id=row_id("hnd", r.id), session_id=row_id("ses", r.stream), agent=r.agent, worktree=r.worktree,
         branch=r.branch, title=r.title, body=r.body, open_ends=[end.text for end in r.open_ends], state=r.state,
-        acknowledged_by=r.acknowledged_by, left_at=moment(r.created_at), expires_at=moment(r.expires_at),
+        acknowledged_by=None if r.acknowledged_by is None else own_name(r.acknowledged_by),
+        left_at=moment(r.created_at), expires_at=moment(r.expires_at),
     )  # fmt: skip

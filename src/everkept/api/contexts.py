@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from everkept.api import views as v
 from everkept.api.base import Parts
+from everkept.api.context_ask import ContextAsk
 from everkept.api.recalling import Recalling
+from everkept.api.scoping import scope_view
 from everkept.capture.identity import Checkout
 from everkept.derive.digest_session import title_of
 from everkept.domain.context import (
@@ -24,13 +26,22 @@ from everkept.domain.context import (
 )
 from everkept.domain.digest import digest_session, to_handoff, trivial
 from everkept.domain.ids import row_id
-from everkept.errors import InvalidInput
+from everkept.errors import InvalidInput, NotFound
 from everkept.store.aliases import Found, find_by_signs
 from everkept.store.connection import Connection
 from everkept.store.digests import events_of_session
 from everkept.store.erase import newest_erasure
 from everkept.store.handoffs import HandoffRow, choose_handoff
-from everkept.store.offers import OfferRow, Receiver, current_epoch, make_offer, note_shown, offers_to
+from everkept.store.offers import (
+    OfferRow,
+    Receiver,
+    current_epoch,
+    epoch_to_begin,
+    make_offer,
+    note_shown,
+    offers_to,
+    project_of_offer,
+)
 from everkept.store.pages import PageRow, maintained_pages
 from everkept.store.projects import DEFAULT_PROJECT, find_project
 from everkept.store.sessions import SessionRow, find_native_session, project_of_session, undigested_sessions
@@ -44,69 +55,58 @@ _ORDER = {"rule": 0, "slot": 1, "decision": 3, "gotcha": 4, "procedure": 5, "con
 """The handoff stands at 2: after what always holds, before what may help."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextAsk:
-    """Who asks. `source`: startup, resume, clear or compact; `prompt` only for a prompt's context."""
-
-    agent: str
-    session: str
-    checkout: Checkout
-    source: str = "startup"
-    prompt: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentContext:
-    """What is given. `text` is empty where there is nothing to tell, or nobody knows the place."""
-
-    text: str
-    tokens: int
-    offer: str | None
-    project: str | None
-    found_by: str | None
-    because: str
-    """Why this handoff, or why there is nothing."""
-
-
 class Contexts:
-    def __init__(self, parts: Parts) -> None:
+    """Of the project that a session or its folder is in; with `project`, of that one whatever they say.
+
+    `confined`: who asks may know of no other project, not even what holds in all of them (G15).
+    """
+
+    def __init__(self, parts: Parts, *, project: str | None = None, confined: bool = False) -> None:
         self._parts = parts
         self._store = parts.store
+        self._project = project
+        self._confined = confined
 
-    async def start(self, ask: ContextAsk) -> AgentContext:
+    async def give(self, ask: ContextAsk) -> v.AgentContext:
+        """With a prompt, or at a start. Without a scope where nobody knows the place."""
+        return await (self.start(ask) if ask.prompt is None else self.prompt(ask))
+
+    async def start(self, ask: ContextAsk) -> v.AgentContext:
         """At a session's start, clear or compaction."""
         erasure = await self._store.read(newest_erasure)
         found = await self._found(ask)
         if found is None:
             return _nothing("no memory of this folder yet")
         new_epoch = ask.source in ("clear", "compact")
-        read = await self._store.read(_read_start, found.project.id, ask, new_epoch=new_epoch)
+        read = await self._read_start(found, ask, new_epoch=new_epoch)
         handoff, because, parts = await asyncio.to_thread(_start_parts, read)
         return await self._offer(found, read.receiver, parts, handoff, because, erasure=erasure)
 
-    async def pack(self, checkout: Checkout) -> AgentContext:
+    async def _read_start(self, found: Found, ask: ContextAsk, *, new_epoch: bool) -> _Start:
+        read = await self._store.read(_read_start, found.project.id, ask, new_epoch=new_epoch)
+        return replace(read, general=()) if self._confined else read
+
+    async def pack(self, checkout: Checkout) -> v.AgentContext:
         """What a start in this place would be told, offered to nobody."""
         ask = ContextAsk(agent="", session="", checkout=checkout)
         found = await self._found(ask)
         if found is None:
             return _nothing("no memory of this folder yet")
-        read = await self._store.read(_read_start, found.project.id, ask, new_epoch=False)
+        read = await self._read_start(found, ask, new_epoch=False)
         _, because, parts = await asyncio.to_thread(_start_parts, read)
-        block = compose(parts, scope=f"project {found.project.name}, found by {found.found_by}")
-        return AgentContext(text=block.text, tokens=block.tokens, offer=None, project=found.project.name,
-                            found_by=found.found_by, because=because)  # fmt: skip
+        return _given(found, compose(parts, scope=_scope_words(found)), None, because)
 
-    async def prompt(self, ask: ContextAsk) -> AgentContext:
+    async def prompt(self, ask: ContextAsk) -> v.AgentContext:
         """With a prompt: what bears on it and was not shown to this session since its last clear or compaction.
 
         A session that was given nothing at its start, because nobody answered in time, is given that first.
         """
-        if ask.prompt is None or not ask.prompt.strip():
-            return _nothing("the prompt is empty")
         erasure = await self._store.read(newest_erasure)
         found = await self._found(ask)
         if found is None:
             return _nothing("no memory of this folder yet")
+        if ask.prompt is None or not ask.prompt.strip():
+            return _nothing("the prompt is empty", found)
         receiver, shown = await self._store.read(_shown, found.project.id, ask)
         if not shown and (started := await self.start(ask)).text:
             return started
@@ -114,7 +114,7 @@ class Contexts:
         try:
             answer = await service.recall(ask.prompt[:2_000], kinds=("page", "fact"), limit=20)
         except InvalidInput:  # a prompt without a single word to look for
-            return _nothing("the prompt has no words to look for")
+            return _nothing("the prompt has no words to look for", found)
         news = [r for r in answer.results if not {r.id, _shown_id(r)} & shown]
         best = {r.id: r for r in reversed(news)}  # one section of a page, so that no log takes all the room
         parts = [
@@ -127,44 +127,63 @@ class Contexts:
             chars=PROMPT_CHARS_MAX,
         )  # fmt: skip
 
-    async def shown(self, project: str, offer: int) -> None:
-        """The agent's hook has printed it."""
-        row = await self._store.read(find_project, project)
-        if row is not None:
-            await self._store.write(note_shown, row.id, offer)
+    async def shown(self, offer: int) -> None:
+        """The agent's hook has printed it, wherever its session had gone meanwhile: the offer knows its project."""
+        project = await self._store.read(project_of_offer, offer)
+        if self._confined and self._project is not None:
+            own = await self._store.read(find_project, self._project)
+            project = project if own is not None and own.id == project else None
+        if project is not None:
+            await self._store.write(note_shown, project, offer)
 
     async def _found(self, ask: ContextAsk) -> Found | None:
-        return await self._store.read(_scope_of, ask)
+        """Raises NotFound where there is no project of the name that was given."""
+        if self._project is None:
+            return await self._store.read(_scope_of, ask)
+        row = await self._store.read(find_project, self._project)
+        if row is None:
+            raise NotFound(f"there is no project {self._project!r}", project=self._project)
+        return Found(project=row, found_by="named", value=row.name)
 
     async def _offer(
         self, found: Found, receiver: Receiver, parts: Sequence[Part], handoff: int | None, because: str, *,
         erasure: int, **limits: Any,
-    ) -> AgentContext:  # fmt: skip
-        scope = f"project {found.project.name}, found by {found.found_by}"
+    ) -> v.AgentContext:  # fmt: skip
+        scope = _scope_words(found)
         block = compose(parts, scope=scope, **limits)
         if not block.text:
-            return AgentContext(text="", tokens=0, offer=None, project=found.project.name, found_by=found.found_by,
-                                because="nothing to tell" if not parts else because)  # fmt: skip
+            return _nothing("nothing to tell" if not parts else because, found)
         offer = await self._store.write(_make_offer, found.project.id, receiver, handoff, block, erasure)
         if offer is None:
-            return _nothing("something was erased meanwhile; the next prompt is answered")
+            return _nothing("something was erased meanwhile; the next prompt is answered", found)
         marked = compose(parts, scope=scope, offer=row_id("off", offer.id), **limits)
-        return AgentContext(text=marked.text, tokens=marked.tokens, offer=row_id("off", offer.id),
-                            project=found.project.name, found_by=found.found_by, because=because)  # fmt: skip
+        return _given(found, marked, row_id("off", offer.id), because)
 
 
 def _scope_of(conn: Connection, ask: ContextAsk) -> Found | None:
     """Where the session is already, whatever folder it has gone to meanwhile; else what the checkout says."""
     by_signs = find_by_signs(conn, ask.checkout.signs())
-    name = project_of_session(conn, ask.agent, ask.session) if ask.session else None
+    name = project_of_session(conn, ask.agent, ask.identity) if ask.identity else None
     project = None if name is None else find_project(conn, name)
     if project is None or (by_signs is not None and by_signs.project.id == project.id):
         return by_signs
     return Found(project=project, found_by="session", value=project.name)
 
 
-def _nothing(because: str) -> AgentContext:
-    return AgentContext(text="", tokens=0, offer=None, project=None, found_by=None, because=because)
+def _scope_words(found: Found) -> str:
+    by = "" if found.found_by == "named" else f", found by {found.found_by}"
+    return f"project {found.project.name}{by}"
+
+
+def _given(found: Found, block: Block, offer: str | None, because: str) -> v.AgentContext:
+    return v.AgentContext(
+        text=block.text, tokens=block.tokens, offer=offer, scope=scope_view(found), because=because
+    )  # fmt: skip
+
+
+def _nothing(because: str, found: Found | None = None) -> v.AgentContext:
+    scope = None if found is None else scope_view(found)
+    return v.AgentContext(text="", tokens=0, offer=None, scope=scope, because=because)
 
 
 def _make_offer(
@@ -194,10 +213,10 @@ class _Start:
 
 
 def _read_start(conn: Connection, project: int, ask: ContextAsk, *, new_epoch: bool) -> _Start:
-    epoch = current_epoch(conn, project, ask.agent, ask.session) + new_epoch
-    receiver = Receiver(agent=ask.agent, native=ask.session, epoch=epoch)
+    epoch = (epoch_to_begin if new_epoch else current_epoch)(conn, project, ask.agent, ask.identity)
+    receiver = Receiver(agent=ask.agent, native=ask.identity, epoch=epoch)
     # After a clear or a compaction a session needs to be told what it did itself.
-    mine = None if new_epoch else find_native_session(conn, project, ask.session, ask.agent)
+    mine = None if new_epoch else find_native_session(conn, project, ask.identity, ask.agent)
     place = ask.checkout.place
     choice = choose_handoff(
         conn, project, worktree=place, branch=ask.checkout.branch, for_stream=None if mine is None else mine.stream
@@ -261,8 +280,8 @@ def _provisional(read: _Start) -> Part | None:
 
 
 def _shown(conn: Connection, project: int, ask: ContextAsk) -> tuple[Receiver, frozenset[str]]:
-    epoch = current_epoch(conn, project, ask.agent, ask.session)
-    receiver = Receiver(agent=ask.agent, native=ask.session, epoch=epoch)
+    epoch = current_epoch(conn, project, ask.agent, ask.identity)
+    receiver = Receiver(agent=ask.agent, native=ask.identity, epoch=epoch)
     given = [offer for offer in offers_to(conn, project, receiver) if offer.state != "offered"]
     return receiver, frozenset(item.partition("@")[0] for offer in given for item in offer.items)
 

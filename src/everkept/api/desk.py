@@ -23,8 +23,18 @@ from everkept.capture.spool import Spool, WorkerLock
 from everkept.errors import EverkeptError
 
 REQUEST_BYTES_MAX: Final = 8 << 20
+BUDGET_MAX_S: Final = 10.0
+SHARE_OF_BUDGET: Final = 0.5
+"""Of the time that a hook has, what draining may take before it is answered."""
+NOTHING: Final[dict[str, Any]] = {"text": "", "offer": None, "age_s": 0}
+"""The answer where there is nothing to tell."""
 
 _log = structlog.get_logger("everkept.hooks")
+
+
+def budget_s_of(question: Mapping[str, Any]) -> float:
+    """How long the hook that asks is held."""
+    return min(float(question.get("budget_ms") or 0) / 1e3, BUDGET_MAX_S)
 
 
 class _Stopped(Exception):

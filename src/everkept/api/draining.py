@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+import structlog
+
 from everkept.api.base import Parts
 from everkept.api.contexts import Contexts
 from everkept.api.hook_records import RecordReader
 from everkept.api.intake import Intake, Taken
 from everkept.api.transcripts import TranscriptImport, TranscriptReport
 from everkept.capture.identity import Checkout
-from everkept.capture.spool import HookRecord, Spool
+from everkept.capture.spool import HookRecord, Spool, is_of_machine
 from everkept.domain.ids import parse_row_id
-from everkept.errors import EverkeptError, InvalidInput, NotFound
-from everkept.store.aliases import find_by_signs
+from everkept.errors import EverkeptError, InvalidInput, NotFound, Unavailable
+from everkept.store.sessions import quiet_transcripts
 
 RECORDS_AT_ONCE = 100
+
+_log = structlog.get_logger("everkept.hooks")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,6 +33,8 @@ class Drained:
     """Files that were read."""
     refused: dict[str, str] = field(default_factory=dict)
     """{record: why it was set aside}."""
+    waiting: dict[str, str] = field(default_factory=dict)
+    """{record: what the machine could not do for it}: it is tried again at the next look, and holds up no other."""
 
     @property
     def handled(self) -> int:
@@ -40,6 +46,7 @@ class Drained:
         self.transcripts += other.transcripts
         self.taken.add(other.taken)
         self.refused |= other.refused
+        self.waiting = other.waiting
 
     def note(self, reports: list[TranscriptReport]) -> None:
         """Count the transcripts that were read, and empty the list."""
@@ -57,6 +64,7 @@ class Drain:
         self._intake = Intake(parts)
         self._reader = RecordReader(TranscriptImport(parts))
         self._contexts = Contexts(parts)
+        self._waiting: dict[str, str] = {}
 
     @property
     def ended(self) -> dict[str, Checkout]:
@@ -66,37 +74,75 @@ class Drain:
     async def some(self, limit: int = RECORDS_AT_ONCE) -> Drained:
         """Take the oldest records in. Raises EverkeptError where the store cannot take them now: they wait on."""
         drained = Drained()
-        for record in await asyncio.to_thread(self._spool.records, limit):
+        for record in await self._look(limit + len(self._waiting), drained):
             try:
                 await self._one(record, drained)
+                await asyncio.to_thread(self._spool.done, [record.name])
             except (InvalidInput, NotFound) as error:
-                drained.refused[record.name] = error.message
-                await asyncio.to_thread(self._spool.set_aside, record.name, error.message)
-                continue
+                await self._refuse(record.name, error.message, drained)
             except EverkeptError:
                 raise
+            except OSError as error:
+                await self._fail(record.name, error, drained)
             except Exception as error:  # noqa: BLE001  (one record that nobody foresaw must not hold up all others)
-                drained.refused[record.name] = repr(error)
-                await asyncio.to_thread(self._spool.set_aside, record.name, repr(error))
-                continue
-            drained.records += 1
-            await asyncio.to_thread(self._spool.done, [record.name])
+                await self._refuse(record.name, repr(error), drained)
+            else:
+                drained.records += 1
         if drained.records < limit:
             self._reader.forget_transcript()
+        self._tell_waiting(drained.waiting)
         return drained
+
+    async def _look(self, limit: int, drained: Drained) -> list[HookRecord]:
+        try:
+            found = await asyncio.to_thread(self._spool.records, limit)
+        except OSError as error:
+            raise Unavailable(f"the spool of hooks cannot be read now: {error}") from error
+        drained.waiting |= self._spool.unread
+        return found
+
+    async def _refuse(self, name: str, why: str, drained: Drained) -> None:
+        try:
+            await asyncio.to_thread(self._spool.set_aside, name, why)
+        except OSError as error:
+            drained.waiting[name] = f"{why}; it cannot be set aside: {error}"
+        else:
+            drained.refused[name] = why
+
+    async def _fail(self, name: str, error: OSError, drained: Drained) -> None:
+        if is_of_machine(error):
+            drained.waiting[name] = str(error)
+        else:
+            await self._refuse(name, repr(error), drained)
+
+    def _tell_waiting(self, waiting: dict[str, str]) -> None:
+        """Once for each reason, however often it is tried."""
+        for name, why in waiting.items():
+            if self._waiting.get(name) != why:
+                _log.warning("a hook's record waits: the machine could not take it in", record=name, why=why)
+        self._waiting = waiting
 
     async def _one(self, record: HookRecord, drained: Drained) -> None:
         told = await self._reader.read(record)
         drained.note(self._reader.reports)
         if told.offer is not None:
-            await self._shown(told.offer, told.checkout)
+            await self._contexts.shown(parse_row_id("off", told.offer))
         else:
-            drained.taken.add(await self._intake.take(told.events, checkout=told.checkout))
+            taken = await self._intake.take(told.events, checkout=told.checkout, transcript=told.transcript)
+            drained.taken.add(taken)
 
-    async def _shown(self, offer: str, checkout: Checkout | None) -> None:
-        found = None if checkout is None else await self._store.read(find_by_signs, checkout.signs())
-        if found is not None:
-            await self._contexts.shown(found.project.name, parse_row_id("off", offer))
+    async def read_quiet(self) -> Drained:
+        """Read on in the transcripts of sessions that fell silent: what a killed agent did last stands there alone."""
+        drained = Drained()
+        for one in await self._store.read(quiet_transcripts):
+            try:
+                await self._reader.read_quiet(one)
+            except EverkeptError:
+                raise
+            except Exception as error:  # noqa: BLE001  (one file that nobody foresaw must not hold up all others)
+                _log.warning("a transcript cannot be read on", agent=one.agent, why=repr(error))
+        drained.note(self._reader.reports)
+        return drained
 
 
 async def drain_all(drain: Drain, *, within_s: float) -> Drained:

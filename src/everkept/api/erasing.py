@@ -8,6 +8,7 @@ import secrets
 from everkept.api import views as v
 from everkept.api.base import Cases
 from everkept.api.draining import Drain, drain_all
+from everkept.api.erasing_aside import aside_of, forget_aside
 from everkept.api.wiki import WikiProjector
 from everkept.capture.spool import Spool
 from everkept.capture.start_packs import forget_packs
@@ -15,12 +16,15 @@ from everkept.domain.erase import EventTarget, ProjectTarget, StreamTarget, Subj
 from everkept.domain.ids import parse_event_id, parse_row_id
 from everkept.errors import InvalidInput, NotFound
 from everkept.store.connection import Connection
-from everkept.store.erase import erase, find_erasure
+from everkept.store.erase import Erasure, erase, find_erasure
 from everkept.store.projects import DEFAULT_PROJECT, ensure_project, find_subject
 from everkept.store.residue import plan_erase
 from everkept.store.sessions import find_session
 from everkept.store.streams import events_at, get_thread
 
+ASIDE = "records set aside"
+DRAIN_S = 10.0
+"""How long an erase takes in what waits, before it begins."""
 WAIT_S = 10.0
 POLL_S = 0.05
 
@@ -46,35 +50,47 @@ class Erasing(Cases):
                 given=dict(given),
             )
         word, name = given[0]
-        if word != "event" and word != "thread" and not dry_run:
+        if word != "thread" and not dry_run:
             await self._take_in_what_waits()
         target = await self._store.read(self._target, word, name)
         scope = f"{word} {name}"
+        aside = await aside_of(self._parts, self._project_id, target)
         if dry_run:
-            rows = await self._store.read(plan_erase, self._project_id, target)
-            return v.ErasePlan(scope=scope, rows=dict(rows), residue=None, dry_run=True)
+            rows = dict(await self._store.read(plan_erase, self._project_id, target))
+            rows |= {ASIDE: len(aside.own)} if aside.own else {}
+            return v.ErasePlan(scope=scope, rows=rows, residue=None, dry_run=True, set_aside=len(aside.possible))
         erasure = await self._store.write(erase, self._project_id, target)
         await asyncio.to_thread(forget_packs, self._settings.home)
+        forgotten = await forget_aside(self._settings.home, aside)
         if word == "project" and name == DEFAULT_PROJECT:
             await self._store.write(ensure_project, DEFAULT_PROJECT, secrets.token_bytes(32))
+        now = await self._outcome(erasure.id)
+        return v.ErasePlan(
+            scope=scope, rows=now.destroyed | ({ASIDE: forgotten} if forgotten else {}),
+            residue=now.residue if now.done_at is not None else None, dry_run=False, unclean=now.unclean,
+            set_aside=len(aside.possible),
+        )  # fmt: skip
+
+    async def _outcome(self, erasure: int) -> Erasure:
+        """As it stands once it is done, or as long as anybody waits for it."""
         until = self._parts.clock.monotonic_s() + WAIT_S
         while True:
-            now = await self._store.read(find_erasure, erasure.id)
+            now = await self._store.read(find_erasure, erasure)
             assert now is not None
-            if now.done_at is not None and (self._settings.home / "wiki").is_dir():
-                await WikiProjector(self._parts, self._settings.home).step()  # no word stays in its history either
+            if now.done_at is not None:
+                if (self._settings.home / "wiki").is_dir():
+                    await WikiProjector(self._parts, self._settings.home).step()  # no word stays in its history either
+                # A start pack that was being made when the erase began was written after it.
+                await asyncio.to_thread(forget_packs, self._settings.home)
             if now.done_at is not None or self._parts.clock.monotonic_s() >= until:
-                residue = now.residue if now.done_at is not None else None
-                return v.ErasePlan(
-                    scope=scope, rows=dict(now.destroyed), residue=residue, dry_run=False, unclean=now.unclean
-                )
+                return now
             await asyncio.sleep(POLL_S)
 
     async def _take_in_what_waits(self) -> None:
         """What hooks have left in the spool of this home belongs to what is erased, and goes with it."""
         spool = Spool(self._settings.home)
         if await asyncio.to_thread(spool.names):
-            await drain_all(Drain(self._parts, spool), within_s=WAIT_S)
+            await drain_all(Drain(self._parts, spool), within_s=DRAIN_S)
 
     def _target(self, conn: Connection, word: str, name: str) -> Target:
         match word:

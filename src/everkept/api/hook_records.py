@@ -8,6 +8,7 @@ with it; `told_from_afar` looks at nothing but the record.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,11 +18,12 @@ from everkept.api.transcripts import TranscriptReport
 from everkept.capture.agents.formats import FORMATS
 from everkept.capture.agents.hook_payload import events_of
 from everkept.capture.agents.reading import Format
-from everkept.capture.identity import Checkout, checkout_of, with_root
+from everkept.capture.identity import Checkout, checkout_of, look_at, with_root
 from everkept.capture.spool import HookRecord
 from everkept.domain.session import AgentEvent, Kind, natural_key
 from everkept.errors import InvalidInput
 from everkept.hook.hook_script import scope_key
+from everkept.store.sessions import QuietTranscript
 
 _Mark = tuple[Path, int, int]
 """(path, size, ns of its last change) of a file."""
@@ -35,6 +37,8 @@ class Told:
     events: Sequence[AgentEvent] = ()
     checkout: Checkout | None = None
     offer: str | None = None
+    transcript: Path | None = None
+    """The file of this machine that tells of its session."""
 
 
 class TakesTranscripts(Protocol):
@@ -77,8 +81,21 @@ class RecordReader:
             if path is not None:
                 told = await self._read(path, events, checkout)
         return Told(
-            events=[beside_transcript(event, told, has_one=path is not None) for event in events], checkout=checkout
-        )
+            events=[beside_transcript(event, told, has_one=path is not None) for event in events], checkout=checkout,
+            transcript=path,
+        )  # fmt: skip
+
+    async def read_quiet(self, quiet: QuietTranscript) -> None:
+        """The transcript of a session that fell silent, if it has grown: no hook tells of the end of a killed agent.
+
+        It may go on: idleness ends it.
+        """
+        path = Path(quiet.path)
+        if quiet.agent in FORMATS and await asyncio.to_thread(path.is_file):
+            place = None if quiet.worktree is None else await asyncio.to_thread(look_at, Path(quiet.worktree))
+            report = await self._transcripts.take(FORMATS[quiet.agent], path, ended=False, checkout=place)
+            if report.reading is not None:
+                self.reports.append(report)
 
     def forget_transcript(self) -> None:
         """Nothing more is to be read for now."""
@@ -102,7 +119,7 @@ class RecordReader:
         return [e for e in self._heard[1] if e.session == events[0].session]
 
     async def _checkout(self, fields: Mapping[str, Any]) -> Checkout | None:
-        found = _told_place(fields)
+        found = told_place(fields)
         if found is None:
             return None
         key = (*(value for _, value in found.signs()), found.branch or "")
@@ -113,7 +130,7 @@ class RecordReader:
 
 def told_from_afar(name: str, fields: Mapping[str, Any]) -> Told:
     """A record of another machine: nothing that it names is looked at here. `name` is its delivery key."""
-    checkout = _told_place(fields)
+    checkout = told_place(fields)
     if "offer" in fields:
         return Told(checkout=checkout, offer=str(fields["offer"]))
     events = _events(name, fields)
@@ -128,7 +145,8 @@ def _events(name: str, fields: Mapping[str, Any]) -> list[AgentEvent]:
     return events_of({**fields, "name": name})
 
 
-def _told_place(fields: Mapping[str, Any]) -> Checkout | None:
+def told_place(fields: Mapping[str, Any]) -> Checkout | None:
+    """Where a record says that it was written; nothing is looked at."""
     place = fields.get("place")
     cwd = fields.get("cwd")
     return checkout_of(place if isinstance(place, dict) else {}, cwd if isinstance(cwd, str) else None)
@@ -150,7 +168,7 @@ def _transcript_of(fields: Mapping[str, Any]) -> Path | None:
     if fields.get("agent") not in FORMATS or not isinstance(told, str) or not told or "\0" in told:
         return None
     path = Path(told).expanduser()
-    return path if path.is_file() else None
+    return path if os.path.isfile(path) else None  # a name that no disk takes is no file
 
 
 def beside_transcript(event: AgentEvent, told: Sequence[AgentEvent], *, has_one: bool) -> AgentEvent:

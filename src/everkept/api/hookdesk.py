@@ -12,22 +12,23 @@ from typing import Any, Final
 
 import structlog
 
+from everkept.api import views as v
 from everkept.api.base import Parts
-from everkept.api.contexts import AgentContext, ContextAsk, Contexts
-from everkept.api.desk import Desk
+from everkept.api.context_ask import ask_of
+from everkept.api.contexts import Contexts
+from everkept.api.desk import NOTHING, SHARE_OF_BUDGET, Desk, budget_s_of
 from everkept.api.draining import Drain, Drained, drain_all
 from everkept.api.wiki import WikiProjector
-from everkept.capture.identity import checkout_of
 from everkept.capture.start_packs import write_pack
 from everkept.errors import EverkeptError
-from everkept.hook.hook_script import SESSION_NAMES, find_text, kind_of, scope_key
+from everkept.hook.hook_script import scope_key
 
 AWAKE_S: Final = 900.0
 """How long a worker that a hook started stays after the last hook."""
+QUIET_EVERY_S: Final = 60.0
+"""How often it is looked for sessions that fell silent without an end."""
 RETRY_S: Final = 5.0
 """How often a server looks whether the lock has become free."""
-SHARE_OF_BUDGET: Final = 0.5
-"""Of the time that a hook has, what draining may take before it is answered."""
 
 _log = structlog.get_logger("everkept.hooks")
 
@@ -43,6 +44,7 @@ class HookDesk(Desk):
         self._wiki = WikiProjector(parts, home) if parts.settings.wiki.enabled else None
         self._wiki_every_s = parts.settings.wiki.interval_s
         self._wiki_at_s = -math.inf
+        self._quiet_at_s = -math.inf
 
     async def drain(self, within_s: float) -> Drained:
         """Take in what waits, as far as the time goes. Records that the store cannot take now wait on."""
@@ -58,17 +60,14 @@ class HookDesk(Desk):
     async def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """{"text", "offer", "age_s"} for a hook's record; no text where there is nothing to tell."""
         record = question.get("hook") or {}
-        budget_s = min(float(question.get("budget_ms") or 0) / 1e3, 10.0)
-        await self.drain(budget_s * SHARE_OF_BUDGET)
-        ask = _ask_of(record)
+        await self.drain(budget_s_of(question) * SHARE_OF_BUDGET)
+        ask = ask_of(record)
         if ask is None:
-            return {"text": "", "offer": None, "age_s": 0}
-        if kind_of(str(record.get("event", ""))) == "prompt":
-            found = await self._contexts.prompt(ask)
-        else:
-            found = await self._contexts.start(ask)
-            await self._write_pack(scope_key(record), found)
-        return {"text": found.text, "offer": found.offer, "age_s": 0}
+            return NOTHING
+        given = await self._contexts.give(ask)
+        if ask.prompt is None:
+            await self._write_pack(scope_key(record), given)
+        return {"text": given.text, "offer": given.offer, "age_s": 0}
 
     async def tidy(self) -> None:
         """Packs are made again once what ended has been digested, and pages and their files follow each other."""
@@ -76,32 +75,22 @@ class HookDesk(Desk):
             key, checkout = self._drain.ended.popitem()
             with contextlib.suppress(EverkeptError):
                 await self._write_pack(key, await self._contexts.pack(checkout))
+        if time.monotonic() - self._quiet_at_s >= QUIET_EVERY_S:
+            self._quiet_at_s = time.monotonic()
+            with contextlib.suppress(EverkeptError):
+                async with self._draining:
+                    await self._drain.read_quiet()
         if self._wiki is not None and time.monotonic() - self._wiki_at_s >= self._wiki_every_s:
             await self._wiki.step()
             self._wiki_at_s = time.monotonic()
 
-    async def _write_pack(self, key: str, context: AgentContext) -> None:
+    async def _write_pack(self, key: str, context: v.AgentContext) -> None:
         if not context.text:
             return
         try:
             await asyncio.to_thread(write_pack, self._home, key, context.text)
         except OSError as error:  # it is only for hooks that come too early
             _log.warning("a start pack could not be written", why=str(error))
-
-
-def _ask_of(record: Mapping[str, Any]) -> ContextAsk | None:
-    place = record.get("place")
-    cwd = record.get("cwd")
-    checkout = checkout_of(place if isinstance(place, dict) else {}, cwd if isinstance(cwd, str) else None)
-    payload = record.get("payload")
-    session = find_text(payload, SESSION_NAMES)
-    if checkout is None or not session:
-        return None
-    return ContextAsk(
-        agent=str(record.get("agent", "")), session=session, checkout=checkout,
-        source=find_text(payload, ("source", "trigger")) or "startup",
-        prompt=find_text(payload, ("prompt", "user_prompt", "message", "text")) or None,
-    )  # fmt: skip
 
 
 async def stay_awake(desk: Desk, stop: asyncio.Event) -> None:

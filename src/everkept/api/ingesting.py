@@ -20,7 +20,6 @@ from everkept.domain.ids import parse_row_id
 from everkept.domain.session import AgentEvent
 from everkept.errors import InvalidInput
 from everkept.hook.hook_script import FORMAT
-from everkept.store.aliases import find_by_signs
 
 
 class Ingest:
@@ -28,7 +27,7 @@ class Ingest:
 
     def __init__(self, parts: Parts, *, project: str | None, confined: bool) -> None:
         self._store = parts.store
-        self._contexts = Contexts(parts)
+        self._contexts = Contexts(parts, project=project, confined=confined)
         self._intake = Intake(parts, only=project if confined else None)
         self._project = project
 
@@ -43,7 +42,7 @@ class Ingest:
             )  # fmt: skip
         told = await asyncio.to_thread(told_from_afar, name, fields)
         if told.offer is not None:
-            await self._shown(told.offer, told.checkout)
+            await self._contexts.shown(parse_row_id("off", told.offer))
             return []
         return await self.events(told.events, checkout=told.checkout)
 
@@ -67,13 +66,3 @@ class Ingest:
                 project=where[0], found_by=where[1],
             ))  # fmt: skip
         return answers
-
-    async def _shown(self, offer: str, checkout: Checkout | None) -> None:
-        """An offer was printed by its hook: in the project that the caller may touch, else that of the folder."""
-        number = parse_row_id("off", offer)
-        project = self._project
-        if project is None and checkout is not None:
-            found = await self._store.read(find_by_signs, checkout.signs())
-            project = None if found is None else found.project.name
-        if project is not None:
-            await self._contexts.shown(project, number)

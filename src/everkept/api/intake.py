@@ -7,17 +7,17 @@ between two of them loses nothing, because whoever tells it tells it again, and 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from pathlib import Path
 from typing import Literal
 
 from everkept.api.base import Parts
 from everkept.capture.agents.keeping import batches, fit, prepare, session_mark
-from everkept.capture.identity import Checkout, project_name
-from everkept.domain.session import AgentEvent
+from everkept.capture.identity import Checkout, name_for
+from everkept.domain.session import AgentEvent, session_identity
 from everkept.errors import NotFound
 from everkept.store.aliases import Found, resolve
 from everkept.store.connection import Connection
@@ -61,17 +61,21 @@ class Intake:
     async def take(
         self, events: Sequence[AgentEvent], *, checkout: Checkout | None = None, project: str | None = None,
         origin: Literal["hook", "import"] = "hook", ended: bool = False, titles: dict[str, str] | None = None,
+        transcript: Path | None = None,
     ) -> Taken:  # fmt: skip
-        """Take events in the order given; they may be of several sessions. `project` names one outright."""
+        """Take events in the order given; they may be of several sessions. `project` names one outright.
+
+        `transcript`: a file of this machine that tells of their session.
+        """
         taken = Taken()
         for (agent, session), some in groupby(events, key=lambda e: (e.agent, e.session)):
             mine = list(some)
-            if not session:  # an agent that names none: one session for each place, and not one for all
-                session = _unnamed(checkout)
-                mine = [replace(event, session=session) for event in mine]
+            title = (titles or {}).get(session)
+            mine = identified(mine, "" if checkout is None else checkout.repository_here)
+            session = mine[0].session
             found = await self._project(agent, session, mine[0].parent, checkout, project)
             taken.projects[found.project.name] = found.found_by
-            header = _header(mine, checkout, origin, (titles or {}).get(session))
+            header = _header(mine, checkout, origin, title, transcript)
             await self._append(found.project, header, mine, taken, ended=ended)
         return taken
 
@@ -127,9 +131,21 @@ def _the_only(conn: Connection, project: str) -> Found:
     return Found(project=row, found_by=HERE, value=project)
 
 
-def _unnamed(checkout: Checkout | None) -> str:
-    place = "" if checkout is None else checkout.place
-    return f"unnamed-{hashlib.blake2b(place.encode(errors='replace'), digest_size=8).hexdigest()}"
+def identified(events: Sequence[AgentEvent], place: str) -> list[AgentEvent]:
+    """Events of one session under its identity in the world: two that are called alike in two places stay two."""
+    native, parent = events[0].session, events[0].parent
+    starter = None if parent is None else session_identity(parent, within=place)
+    identity = session_identity(native, within=starter or place)
+    if (identity, starter) == (native, parent):
+        return list(events)
+    return [_renamed(event, identity, starter) for event in events]
+
+
+def _renamed(event: AgentEvent, identity: str, parent: str | None) -> AgentEvent:
+    """Its key, too, where that rests on the session's name."""
+    head = f"{event.agent}:{event.session}:"
+    key = f"{event.agent}:{identity}:{event.key.removeprefix(head)}" if event.key.startswith(head) else event.key
+    return replace(event, session=identity, parent=parent, key=key)
 
 
 def _append(conn: Connection, batch: SessionBatch) -> SessionAppended:
@@ -142,12 +158,15 @@ def _append(conn: Connection, batch: SessionBatch) -> SessionAppended:
 def _decide(conn: Connection, named: str | None, signs: Sequence[tuple[str, str]], secret: bytes) -> Found:
     if named is not None:
         return Found(project=ensure_project(conn, named, secret), found_by=NAMED, value=named)
-    kind, value = next(sign for sign in signs if sign[0] != "marker")
-    return resolve(conn, signs, project_name(kind, value), secret)
+    return resolve(conn, signs, name_for(signs), secret)
 
 
 def _header(
-    events: Sequence[AgentEvent], checkout: Checkout | None, origin: Literal["hook", "import"], title: str | None
+    events: Sequence[AgentEvent],
+    checkout: Checkout | None,
+    origin: Literal["hook", "import"],
+    title: str | None,
+    transcript: Path | None,
 ) -> SessionHeader:
     first = events[0]
     return SessionHeader(
@@ -162,4 +181,5 @@ def _header(
             next((e.branch for e in reversed(events) if e.branch), None if checkout is None else checkout.branch)
         ),
         model=next((e.model for e in reversed(events) if e.model), None),
+        transcript=str(transcript) if transcript is not None and str(transcript).isprintable() else None,
     )

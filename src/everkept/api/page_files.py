@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Collection
+import secrets
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
 from everkept.api.base import Parts
-from everkept.capture.page_files import FilePage, find_page_files, read_page_files
+from everkept.capture.page_files import (
+    FilePage,
+    FoundFile,
+    find_page_files,
+    find_person_files,
+    read_page_files,
+)
 from everkept.domain.pages import SLUG_CHARS_MAX, PageText, slug_of
 from everkept.errors import NotFound
 from everkept.store.connection import Connection
-from everkept.store.pages import NewPage, PageRow, find_page, page_history, write_page
-from everkept.store.projects import find_project
+from everkept.store.pages import NewPage, PageRow, find_page, page_history, was_deleted, write_page
+from everkept.store.projects import DEFAULT_PROJECT, ProjectRow, ensure_project, find_project
 from everkept.store.sessions import find_session
 from everkept.store.wiki_pages import find_page_of_source
 
@@ -28,6 +36,7 @@ Outcome = Literal["new", "changed", "unchanged", "deleted", "skipped"]
 class ImportedPage:
     """What became of one file. `deleted`: a person deleted its page, and it stays deleted."""
 
+    project: str
     source: str
     outcome: Outcome
     slug: str | None = None
@@ -45,19 +54,26 @@ class PagesReport:
 
 
 async def import_pages(parts: Parts, project: str, root: Path, home: Path) -> PagesReport:
-    """The files of the checkout at `root` and of the person whose home is `home`. A vanished file deletes nothing.
+    """The files of the checkout at `root`, and what lies of it in `home`. A vanished file deletes nothing.
 
     Raises NotFound for an unknown project.
     """
     row = await parts.store.read(find_project, project)
     if row is None:
         raise NotFound(f"there is no project {project!r}", project=project)
-    pages = await asyncio.to_thread(lambda: list(read_page_files(find_page_files(root, home))))
-    return PagesReport(pages=[await _take(parts, row.id, page) for page in pages])
+    return await _take_all(parts, row, lambda: find_page_files(root, home))
+
+
+async def import_person_pages(parts: Parts, home: Path) -> PagesReport:
+    """The files of the person whose home it is, once for all projects: they hold everywhere, as those of `default`."""
+    row = await parts.store.write(ensure_project, DEFAULT_PROJECT, secrets.token_bytes(32))
+    return await _take_all(parts, row, lambda: find_person_files(home))
 
 
 async def import_pages_of(parts: Parts, sessions: Collection[tuple[str, int]], home: Path) -> PagesReport:
-    """The files of the checkouts in which these sessions, (project, stream) each, have worked and that are here."""
+    """The files of the checkouts in which these sessions, (project, stream) each, have worked and that are here, and
+    those of the person.
+    """
     places: set[tuple[str, Path]] = set()
     for name, stream in sorted(sessions):
         row = await parts.store.read(find_project, name)
@@ -66,35 +82,43 @@ async def import_pages_of(parts: Parts, sessions: Collection[tuple[str, int]], h
         if root is not None and await asyncio.to_thread(root.is_dir):
             places.add((name, root))
     found = [await import_pages(parts, name, root, home) for name, root in sorted(places)]
+    if sessions:
+        found.append(await import_person_pages(parts, home))
     return PagesReport(pages=[page for report in found for page in report.pages])
 
 
-async def _take(parts: Parts, project: int, page: FilePage) -> ImportedPage:
+async def _take_all(parts: Parts, project: ProjectRow, find: Callable[[], Sequence[FoundFile]]) -> PagesReport:
+    pages = await asyncio.to_thread(lambda: list(read_page_files(find())))
+    return PagesReport(pages=[await _take(parts, project, page) for page in pages])
+
+
+async def _take(parts: Parts, project: ProjectRow, page: FilePage) -> ImportedPage:
     if page.skipped_because is not None:
-        return ImportedPage(source=page.source, outcome="skipped", because=page.skipped_because)
+        return ImportedPage(project=project.name, source=page.source, outcome="skipped", because=page.skipped_because)
     return await parts.store.write(take_page, project, page)
 
 
-def take_page(conn: Connection, project: int, page: FilePage) -> ImportedPage:
+def take_page(conn: Connection, into: ProjectRow, page: FilePage) -> ImportedPage:
     """One commit. A file that is as it was when last taken in changes nothing, whatever its page became since."""
+    project, told = into.id, partial(ImportedPage, project=into.name, source=page.source)
     there = find_page_of_source(conn, project, page.source)
     text = PageText(title=page.title, body=page.body)
     if there is not None and there.deleted_at is not None:
-        return ImportedPage(source=page.source, outcome="deleted", slug=there.slug)
+        return told(outcome="deleted", slug=there.slug)
     if there is not None and _last_taken(conn, there) == (text.title, text.body):
-        return ImportedPage(source=page.source, outcome="unchanged", slug=there.slug, version=there.version)
+        return told(outcome="unchanged", slug=there.slug, version=there.version)
     slug = _free_slug(conn, project, page) if there is None else there.slug
     row = write_page(conn, NewPage(
         project=project, kind=page.kind if there is None else there.kind, slug=slug, text=text, author=IMPORT,
         reason="first taken in from its file" if there is None else "its file changed", source=page.source,
     ))  # fmt: skip
     if row is None:  # its page was deleted and then erased
-        return ImportedPage(source=page.source, outcome="deleted")
+        return told(outcome="deleted")
     because = None
     if there is not None and there.author != IMPORT:
         because = f"version {there.version} by {there.author} stays in the history"
     outcome: Outcome = "new" if there is None else "changed"
-    return ImportedPage(source=page.source, outcome=outcome, slug=row.slug, version=row.version, because=because)
+    return told(outcome=outcome, slug=row.slug, version=row.version, because=because)
 
 
 def _last_taken(conn: Connection, page: PageRow) -> tuple[str, str] | None:
@@ -106,7 +130,7 @@ def _last_taken(conn: Connection, page: PageRow) -> tuple[str, str] | None:
 def _free_slug(conn: Connection, project: int, page: FilePage) -> str:
     """Named as the file; where a page of another origin has the name, with some signs of its source."""
     slug = slug_of(page.title)
-    if find_page(conn, project, slug, deleted=True) is None:
+    if find_page(conn, project, slug, deleted=True) is None and not was_deleted(conn, project, slug):
         return slug
     sign = hashlib.blake2b(page.source.encode(), digest_size=4).hexdigest()
     return f"{slug[: SLUG_CHARS_MAX - 9]}-{sign}"

@@ -22,7 +22,7 @@ from everkept.recall.search import Query, Ranked, RankedHit, choose
 from everkept.recall.validity import Moment
 from everkept.store.connection import Connection
 from everkept.store.facts import FactRow, events_of_facts, facts_by_id
-from everkept.store.pages import SectionRow, sections_by_id
+from everkept.store.page_sections import SectionRow, sections_by_id
 from everkept.store.projects import subject_names
 from everkept.store.search import KINDS, Hit
 from everkept.store.streams import EventRow, events_at, get_thread, last_events, thread_names

@@ -10,6 +10,7 @@ from typing import Any
 
 from everkept.api import views as v
 from everkept.api.capturing import Capturing
+from everkept.api.origins import why_handoff, why_page, why_session
 from everkept.api.present import (
     bounded,
     cursor_of,
@@ -17,13 +18,14 @@ from everkept.api.present import (
     fact_view,
     message_view,
     microseconds,
+    moment,
     page,
     read_cursor,
 )
 from everkept.capture.messages import check_key, check_name, key_hash
 from everkept.derive.tools import analyse_fact
 from everkept.domain.facts import FactDraft, check_bounds
-from everkept.domain.ids import parse_event_id, parse_row_id, row_id
+from everkept.domain.ids import parse_event_id, parse_row_id, row_id, traceable_kind
 from everkept.domain.predicates import normalise_name
 from everkept.errors import Conflict, InvalidInput, KeyConflict, NotFound
 from everkept.recall.validity import FactRow as Validity
@@ -45,6 +47,7 @@ from everkept.store.jobs import retry_by_hand, schedule
 from everkept.store.projects import ensure_subject, find_subject
 from everkept.store.reprocess import Selection, plan_reprocess, reprocess_chunk
 from everkept.store.streams import events_at, get_thread, list_events
+from everkept.store.subjects import list_subjects
 from everkept.store.trace import trace_window
 from everkept.store.windows import EXTRACT, SUMMARISE, WindowRow, find_window, jobs_of, list_windows, stages_of
 
@@ -150,6 +153,14 @@ class Remembering(Capturing):
             raise InvalidInput("reason is empty", field="reason")
         await self._store.write(retire_by_hand, self._project_id, row, None if undo else reason)
         return await self.get_fact(fact_id)
+
+    async def list_subjects(self, *, limit: int = 50, cursor: str | None = None) -> v.Page[v.Subject]:
+        bounded(limit, "limit", 1, 1000)
+        rows = await self._store.read(list_subjects, self._project_id, read_cursor(cursor), limit + 1)
+        items = [
+            v.Subject(name=r.name, threads=r.threads, facts=r.facts, created_at=moment(r.created_at)) for r in rows
+        ]
+        return page(items, rows, limit)
 
     async def list_entities(
         self, *, subject: str | None = None, limit: int = 50, cursor: str | None = None
@@ -275,16 +286,20 @@ class Remembering(Capturing):
     # ---- why, export
 
     async def why(self, any_id: str) -> v.Why:
-        kind = any_id.partition("_")[0]
-        match kind:
-            case "fct":
-                return await self._store.read(self._why_fact, parse_row_id("fct", any_id))
+        """Raises NotFound, which names the kinds that can be traced."""
+        match traceable_kind(any_id):
+            case "ses":
+                return await self._store.read(why_session, self._project_id, any_id)
+            case "pag":
+                return await self._store.read(why_page, self._project_id, any_id)
+            case "hnd":
+                return await self._store.read(why_handoff, self._project_id, any_id)
             case "epi":
                 return await self._store.read(self._why_episode, any_id)
             case "evt":
                 return await self._store.read(self._why_event, any_id)
             case _:
-                raise NotFound(f"{any_id!r} is not the id of a fact, episode or event", id=any_id)
+                return await self._store.read(self._why_fact, parse_row_id("fct", any_id))
 
     def _why_fact(self, conn: Connection, fact_id: int) -> v.Why:
         facts = facts_by_id(conn, self._project_id, [fact_id])

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -17,7 +16,6 @@ from typing import Any, Final, Protocol
 import structlog
 
 from everkept.api import views as v
-from everkept.api.desk import Desk
 from everkept.api.draining import RECORDS_AT_ONCE, Drained
 from everkept.api.hook_records import RecordReader, Told
 from everkept.api.intake import Taken
@@ -34,8 +32,6 @@ BODY_CHARS_MAX: Final = 2_000_000
 EVENTS_MAX: Final = 1_000
 """The server's limit of one request."""
 TRANSCRIPTS_REMEMBERED: Final = 8
-PAUSE_FIRST_S: Final = 1.0
-PAUSE_MAX_S: Final = 60.0
 WAITS: Final = frozenset([401, 403, 404, 405, 408, 409, 425, 429])
 """Of the 4xx of a whole request, those that say nothing of what was sent: key, route and traffic can be mended."""
 
@@ -43,7 +39,7 @@ _log = structlog.get_logger("everkept.hooks")
 Body = Mapping[str, Any]
 
 
-class Server(Protocol):
+class TakesEvents(Protocol):
     """`POST /v1/events` of a server."""
 
     async def take_events(self, body: Body) -> v.Ingested:
@@ -54,7 +50,7 @@ class Server(Protocol):
 class RemoteDrain:
     """Empties one home's spool into a server."""
 
-    def __init__(self, spool: Spool, server: Server) -> None:
+    def __init__(self, spool: Spool, server: TakesEvents) -> None:
         self._spool = spool
         self._server = server
         self._reader = RecordReader(self)
@@ -154,7 +150,7 @@ class RemoteDrain:
         new = [(event, mark) for event, mark in marked if sent.get(event.key) != mark]
         if ended and not new:  # that it has ended is news, too
             new = marked[-1:]
-        about = {"checkout": _checkout_body(checkout), "origin": "import", "titles": _plain(reading.titles)}
+        about = {"checkout": checkout_body(checkout), "origin": "import", "titles": plain(reading.titles)}
         whole = Taken()
         while new:
             piece = _first_piece([_event_body(event) for event, _ in new[:EVENTS_MAX]])
@@ -198,23 +194,23 @@ def _status(error: EverkeptError) -> int:
 
 def _record_body(record: HookRecord, told: Told) -> Body:
     if told.offer is not None:
-        return {"name": record.name, "record": _plain(record.fields)}
+        return {"name": record.name, "record": plain(record.fields)}
     events = [_event_body(event) for event in told.events]
-    return {"name": record.name, "events": events, "checkout": _checkout_body(told.checkout)}
+    return {"name": record.name, "events": events, "checkout": checkout_body(told.checkout)}
 
 
 def _event_body(event: AgentEvent) -> Body:
     """Without secrets: they do not leave this machine."""
     fields = {name: value for name, value in asdict(redacted(event)).items() if value not in (None, "", (), {})}
-    found: Body = _plain(fields)
+    found: Body = plain(fields)
     return found
 
 
-def _checkout_body(checkout: Checkout | None) -> Body | None:
-    return None if checkout is None else {k: v for k, v in _plain(asdict(checkout)).items() if v is not None}
+def checkout_body(checkout: Checkout | None) -> Body | None:
+    return None if checkout is None else {k: v for k, v in plain(asdict(checkout)).items() if v is not None}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """As JSON that every server reads: lone surrogates are replaced."""
     return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
@@ -235,47 +231,3 @@ def _first_piece(events: list[Body]) -> list[Body]:
         if size > BODY_CHARS_MAX and place:
             return events[:place]
     return events
-
-
-class RemoteDesk(Desk):
-    """Awake for the hooks of a machine whose memory is on a server elsewhere."""
-
-    def __init__(self, home: Path, server: Server, *, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(home)
-        self._clock = clock
-        self._drain = RemoteDrain(self._spool, server)
-        self._pause_s = PAUSE_FIRST_S
-        self._not_before = 0.0
-        self.trouble: EverkeptError | None = None
-        """Why records wait, if the server could not take them when it was asked last."""
-        self.sent = Drained()
-        """All that was sent so far."""
-
-    async def drain(self, within_s: float) -> Drained:
-        """Send what waits. After a failure the server is left alone for as long as it says, or ever longer."""
-        whole = Drained()
-        end = self._clock() + within_s
-        if self._clock() < self._not_before:
-            return whole
-        try:
-            while self._clock() < end and (some := await self._drain.some()).handled:
-                whole.add(some)
-        except EverkeptError as error:
-            self._give_way(error)
-        else:
-            self.trouble, self._pause_s = None, PAUSE_FIRST_S
-        self.sent.add(whole)
-        return whole
-
-    def _give_way(self, error: EverkeptError) -> None:
-        asked_s = error.details.get("retry_after_s")
-        pause_s = self._pause_s if asked_s is None else float(asked_s)
-        self._not_before = self._clock() + pause_s
-        self._pause_s = min(2 * self._pause_s, PAUSE_MAX_S)
-        if self.trouble is None or self.trouble.message != error.message:
-            _log.warning("what hooks left waits for the server", why=error.message, again_in_s=round(pause_s, 1))
-        self.trouble = error
-
-    async def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """Nothing: over the network no agent is held for context."""
-        return {"text": "", "offer": None, "age_s": 0}

@@ -11,11 +11,13 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from everkept.api import views as v
+from everkept.api.context_ask import ContextAsk
+from everkept.api.review_service import ReviewService
 from everkept.capture.identity import Checkout
 from everkept.domain.session import AgentEvent
 
 
-class Service(Protocol):
+class Service(ReviewService, Protocol):
     # ---- capture
     async def create_thread(self, thread: str | None, subject: str, settings: dict[str, Any] | None = None) -> v.Thread:
         """Create the thread, or return it if it exists with the same subject. Raises SubjectConflict otherwise.
@@ -99,6 +101,10 @@ class Service(Protocol):
         """Retire one fact (belief ends, evidence stays); `undo` brings it back."""
         ...
 
+    async def list_subjects(self, *, limit: int = 50, cursor: str | None = None) -> v.Page[v.Subject]:
+        """Whose memory there is in the project, the newest first."""
+        ...
+
     async def list_entities(
         self, *, subject: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> v.Page[v.Entity]: ...
@@ -142,14 +148,27 @@ class Service(Protocol):
         """All that is kept about a subject: threads with messages, episodes, facts."""
         ...
 
-    async def why(self, any_id: str) -> v.Why: ...
+    async def why(self, any_id: str) -> v.Why:
+        """Where a fact, episode, event, session, page or handoff comes from; a page may be named by its slug, too."""
+        ...
+
     async def settle(self, *, timeout_s: float = 30.0) -> bool:
         """Open what is due now and wait until every receipt is final. False when time ran out."""
         ...
 
     # ---- coding agents
-    async def resolve_scope(self, checkout: Checkout) -> v.Scope:
-        """The project of a checkout, whatever project this is. Raises NotFound where nobody knows it yet."""
+    async def resolve_scope(self, checkout: Checkout, *, create: bool = False) -> v.Scope:
+        """The project of a checkout, whatever project this is. Raises NotFound where nobody knows it yet.
+
+        `create` makes it: for who is about to write, never for who only reads.
+        """
+        ...
+
+    async def trust_marker(self, checkout: Checkout) -> v.Scope:
+        """From now on the project that the checkout's marker file names is its project. Raises InvalidInput, NotFound.
+
+        Until somebody says so a marker counts for nothing: a repository that was cloned could name any project.
+        """
         ...
 
     async def list_sessions(
@@ -281,6 +300,14 @@ class Ingest(Protocol):
         ...  # fmt: skip
 
 
+class Contexts(Protocol):
+    """Gives coding agents their context, for one caller. Nothing is used up by it."""
+
+    async def give(self, ask: ContextAsk) -> v.AgentContext:
+        """At a start, or with a prompt. Without a scope where nobody knows the place. Raises NotFound."""
+        ...
+
+
 class Application(Protocol):
     """What a process holds: store, workers, and a service for each project. Made by `bootstrap.open_application`."""
 
@@ -288,12 +315,20 @@ class Application(Protocol):
         """The use cases in one project. Raises NotFound (with the known names) where there is no such project."""
         ...
 
-    async def resolve_scope(self, checkout: Checkout) -> v.Scope:
-        """The project of a checkout. Raises NotFound where nobody knows it yet."""
+    async def resolve_scope(self, checkout: Checkout, *, create: bool = False) -> v.Scope:
+        """The project of a checkout. Raises NotFound where nobody knows it yet and it is not to be made."""
+        ...
+
+    async def trust_marker(self, checkout: Checkout) -> v.Scope:
+        """The project that its marker file names is its project from now on. Raises InvalidInput, NotFound."""
         ...
 
     def ingest(self, *, project: str | None, confined: bool) -> Ingest:
         """For a caller that names `project` (None: each session's own), and may touch no other if it is `confined`."""
+        ...
+
+    def contexts(self, *, project: str | None, confined: bool) -> Contexts:
+        """For a caller that names `project` (None: each session's own); `confined`: it may know of no other."""
         ...
 
     async def authenticate(self, token: str) -> str | None:

@@ -47,6 +47,7 @@ def status_view(row: StatusRow, store: Store, parts: Parts, version: str) -> v.S
             {**asdict(lane), "project": shown_name(lane.project), "subject": shown_name(lane.subject)}
             for lane in row.lanes
         ],
+        reviews=[v.ReviewProgress(**_times(asdict(p), "reached_at", "woke_at")) for p in row.reviews],
     )
 
 

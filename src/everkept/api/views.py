@@ -190,6 +190,16 @@ class Remembered(Fact):
     """The key and this statement were sent before; nothing was written."""
 
 
+class Subject(View):
+    """Whose memory it is. Counts end at 10,000."""
+
+    name: str
+    threads: int
+    facts: int
+    """That are believed."""
+    created_at: datetime
+
+
 class Entity(View):
     id: str
     name: str
@@ -325,6 +335,22 @@ class Check(View):
     message: str
 
 
+class ReviewProgress(View):
+    """How far the finished sessions of one project have been looked at."""
+
+    project: str
+    watermark: int
+    """Every finished session up to this number has been reviewed, or passed by with a reason."""
+    reached_at: datetime | None
+    """When that session ended."""
+    woke_at: datetime | None
+    """When the scheduler last looked."""
+    waiting: int
+    reviewing: int
+    dead: int
+    """Passed by because their review failed for good; asked for by hand, it is tried again."""
+
+
 class Status(View):
     version: str
     store: dict[str, Any]
@@ -352,6 +378,8 @@ class Status(View):
     asked_again: int
     lanes: list[dict[str, Any]]
     """Lanes with due work: project, subject, ready, running, oldest_due_s."""
+    reviews: list[ReviewProgress]
+    """Of the project; of the whole store, of the projects in which a review waits or died."""
 
 
 class Finding(View):
@@ -424,6 +452,8 @@ class ErasePlan(View):
     dry_run: bool
     unclean: str | None = None
     """Why the file may still hold erased words outside every table; None where it was cleaned."""
+    set_aside: int = 0
+    """Records of hooks that could not be taken in and may hold words of it: `everkept erase --set-aside`."""
 
 
 class Change(View):
@@ -500,9 +530,24 @@ class Scope(View):
     """Whose memory answers, and how that was found."""
 
     project: str
-    found_by: Literal["named", "marker", "remote", "root", "common_dir", "path"]
+    found_by: Literal["named", "marker", "remote", "root", "common_dir", "path", "session"]
     value: str
     """What it was found by: the remote's address, the path, …"""
+
+
+class AgentContext(View):
+    """What a coding agent is given at its start or with a prompt. Nothing is used up by it."""
+
+    text: str
+    """Empty where there is nothing to tell."""
+    tokens: int
+    """About how many the text costs."""
+    offer: str | None
+    """What is in the text, under one id: a record `shown` with it says that the agent has seen it."""
+    scope: Scope | None
+    """None where nobody knows the place."""
+    because: str
+    """Why this handoff, or why there is nothing."""
 
 
 class Session(View):
@@ -542,6 +587,8 @@ class KnowledgePage(View):
     """The file that it came from."""
     session_id: str | None
     superseded: bool
+    pinned: bool = False
+    """No proposal changes it."""
     created_at: datetime
     updated_at: datetime
 

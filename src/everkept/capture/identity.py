@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -40,6 +40,11 @@ class Checkout:
     @property
     def place(self) -> str:
         return self.top or self.cwd
+
+    @property
+    def repository_here(self) -> str:
+        """The place with what lies in it: containers have other repositories in the same folder."""
+        return f"{self.remote or ''} {self.place}"
 
     def signs(self) -> list[tuple[FoundBy, str]]:
         """(kind, value), strongest first. The root decides only where there is no remote.
@@ -107,8 +112,11 @@ def look_at(cwd: Path) -> Checkout:
     for folder in (cwd, *cwd.parents):
         git = folder / ".git"
         if git.exists():
-            return _read_git(cwd, folder, git)
-    return Checkout(cwd=str(cwd))
+            found, top = _read_git(cwd, folder, git), folder
+            break
+    else:
+        found, top = Checkout(cwd=str(cwd)), Path(cwd.anchor)
+    return replace(found, marker=_marker_between(top, cwd))
 
 
 def _read_git(cwd: Path, top: Path, git: Path) -> Checkout:
@@ -121,7 +129,6 @@ def _read_git(cwd: Path, top: Path, git: Path) -> Checkout:
     return Checkout(
         cwd=str(cwd), top=str(top), common_dir=str(common), remote=_remote_in(common / "config"),
         branch=head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else None,
-        marker=_marker_in(top),
     )  # fmt: skip
 
 
@@ -174,15 +181,35 @@ def _remote_in(config: Path) -> str | None:
     return None if chosen is None else normalise_remote(chosen)
 
 
-def _marker_in(top: Path) -> str | None:
-    """The project that the marker names. Whether it is to be trusted is decided where the aliases are kept."""
+def _marker_between(top: Path, cwd: Path) -> str | None:
+    """The project that the highest marker from the top folder down names, as the hook has it.
+
+    Whether it is to be trusted is decided where the aliases are kept.
+    """
+    for folder in reversed((cwd, *cwd.parents)):
+        if folder == top or top in folder.parents:
+            try:
+                marker = (folder / MARKER).read_text("utf-8")
+            except (OSError, ValueError):
+                continue
+            if (project := _project_of(marker)) is not None:
+                return project
+    return None
+
+
+def _project_of(marker: str) -> str | None:
     import tomllib
 
     try:
-        project = tomllib.loads((top / MARKER).read_text("utf-8")).get("project")
-    except (OSError, ValueError):
+        project = tomllib.loads(marker).get("project")
+    except ValueError:
         return None
     return project if isinstance(project, str) and project.strip() else None
+
+
+def name_for(signs: Sequence[tuple[str, str]]) -> str:
+    """What the new project of a checkout is called. A marker that nobody trusted names none."""
+    return project_name(*next(sign for sign in signs if sign[0] != "marker"))
 
 
 def project_name(kind: str, value: str) -> str:

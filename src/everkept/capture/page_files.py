@@ -31,8 +31,11 @@ BYTES_MAX: Final = 4 * BODY_CHARS_MAX
 _NOT_OURS: Final = frozenset(
     ["node_modules", "vendor", "venv", "site-packages", "target", "dist", "build", "third_party", "__pycache__"]
 )
-_BLOCK: Final = re.compile(r"<!-- everkept:begin -->.*?<!-- everkept:end -->(\r?\n)?", re.DOTALL)
-_MARK: Final = re.compile(r"<!-- everkept:(begin|end) -->")
+_BLOCK: Final = re.compile(
+    r"<!-- everkept:begin -->.*?<!-- everkept:end -->(\r?\n)?"
+    r"|<!-- everkept:rules:begin[^<>]* -->.*?<!-- everkept:rules:end -->(\r?\n)?", re.DOTALL
+)  # fmt: skip
+_MARK: Final = re.compile(r"<!-- everkept:(rules:)?(begin[^<>]*|end) -->")
 _FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?\n)?---[ \t]*(?:\n|\Z)", re.DOTALL)
 _FIELD: Final = re.compile(r"^([A-Za-z]+):[ \t]*(.*)$")
 _APPLIES: Final = {"globs": "Applies to", "alwaysApply": "Always applies", "paths": "Applies to"}
@@ -63,17 +66,26 @@ class FilePage:
 
 
 def find_page_files(root: Path, home: Path) -> list[FoundFile]:
-    """The files of a checkout and of a person, in a fixed order; not those of checkouts and other code below it."""
+    """The files of a checkout, and what a person's agents noted down of it, in a fixed order.
+
+    Not those of checkouts and other code below it, nor those of the person, which hold everywhere.
+    """
+    persons = frozenset(_matching(home, OF_PERSON))  # a home may be a checkout itself
     found = [
         _found(path, root, path.relative_to(root).as_posix())
         for path in [*sorted(_in_checkout(root)), *_matching(root, BELOW_ROOT)]
+        if path not in persons
     ]
-    found += [_found(path, home, f"~/{path.relative_to(home).as_posix()}") for path in _matching(home, OF_PERSON)]
     for folder in memory_folders(root, home):
         for path in _matching(folder, ("**/*.md",)):
             file = _found(path, home, f"~/{path.relative_to(home).as_posix()}")
             found.append(replace(file, kind="note", title=f"Claude's memory: {path.relative_to(folder).as_posix()}"))
     return list({file.source: file for file in found}.values())
+
+
+def find_person_files(home: Path) -> list[FoundFile]:
+    """What a person tells all agents, whatever they work on, in a fixed order."""
+    return [_found(path, home, f"~/{path.relative_to(home).as_posix()}") for path in _matching(home, OF_PERSON)]
 
 
 def _found(path: Path, within: Path, name: str) -> FoundFile:

@@ -23,8 +23,11 @@ from everkept.hook.hook_script import FORMAT, LOCK_FD
 RECORD_BYTES_MAX: Final = 64 * 2**20
 HALF_WRITTEN_AFTER_S: Final = 3_600.0
 """A file of this age in `tmp/` belongs to a hook that was killed."""
-_NO_RECORD = frozenset({errno.ELOOP, errno.EISDIR, errno.ENAMETOOLONG})
-"""What the system says of something that is no file of a hook."""
+HALF_WRITTEN_FOR_S: Final = 60.0
+"""No hook that lives takes so long."""
+_NO_RECORD = frozenset({errno.ELOOP, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOTDIR})
+"""What the system says of something that is no file of a hook, and of what no record can name."""
+_REASON: Final = ".reason"
 _NAME = re.compile(r"(\d{15,25})-\d{1,10}-\d{1,6}\.json")
 
 
@@ -48,6 +51,15 @@ class SpoolState:
     """Files that could not be read."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """A file that no store takes in, and that may hold what somebody said."""
+
+    path: Path
+    fields: Mapping[str, Any] | None
+    """Of a record; None where it cannot be read."""
+
+
 class Unreadable(Exception):
     """Why a file in the spool is no record."""
 
@@ -57,9 +69,12 @@ class Spool:
 
     def __init__(self, home: Path) -> None:
         self._new, self._half, self._aside = (home / "spool" / name for name in ("new", "tmp", "aside"))
+        self.unread: dict[str, str] = {}
+        """{record: why the machine could not read it at the last look}: it waits."""
 
     def records(self, limit: int) -> list[HookRecord]:
         """At most `limit` records, oldest first. Files that are no record are set aside on the way. Raises OSError."""
+        self.unread = {}
         self._rescue_half_written()
         found: list[HookRecord] = []
         for name in sorted(_names(self._new)):
@@ -80,6 +95,22 @@ class Spool:
         """Take a record out of the way that will never be taken in, with the reason beside it. Raises OSError."""
         self._set_aside(self._new / name, reason)
 
+    def aside(self) -> list[SetAside]:
+        """What was set aside, and what killed hooks left half written. Raises OSError."""
+        left = [self._aside / name for name in _names(self._aside) if not name.endswith(_REASON)]
+        old = time.time() - HALF_WRITTEN_FOR_S
+        half = [self._half / name for name in _names(self._half)]
+        return [SetAside(path=path, fields=_fields_of(path)) for path in (*left, *(p for p in half if _older(p, old)))]
+
+    def forget(self, aside: Iterable[SetAside]) -> int:
+        """Take these away for good, with their reasons; how many. Raises OSError."""
+        count = 0
+        for one in aside:
+            count += one.path.exists()
+            for path in (one.path, one.path.with_name(f"{one.path.name}{_REASON}")):
+                path.unlink(missing_ok=True)
+        return count
+
     def names(self) -> frozenset[str]:
         """Of all that waits."""
         return frozenset(_names(self._new))
@@ -87,7 +118,7 @@ class Spool:
     def state(self) -> SpoolState:
         names = _names(self._new)
         times = [int(match[1]) // 1_000 for name in names if (match := _NAME.fullmatch(name))]
-        aside = sum(not name.endswith(".reason") for name in _names(self._aside))
+        aside = sum(not name.endswith(_REASON) for name in _names(self._aside))
         return SpoolState(waiting=len(names), oldest_at_us=min(times, default=None), aside=aside)
 
     def _read(self, path: Path) -> HookRecord | None:
@@ -99,20 +130,24 @@ class Spool:
             self._set_aside(path, str(error))
             return None
         except OSError as error:
-            if error.errno in _NO_RECORD:
+            if is_of_machine(error):
+                self.unread[path.name] = str(error)
+            else:
                 self._set_aside(path, str(error))
-            return None  # else the machine could not, and not the record: it is read the next time
+            return None
 
     def _set_aside(self, path: Path, reason: str) -> None:
         """Out of the way, with the reason in a file beside it. Raises OSError."""
         self._aside.mkdir(mode=0o700, parents=True, exist_ok=True)
+        note = self._aside / f"{path.name}{_REASON}"
+        opened = os.open(note, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(opened, "w", encoding="utf-8", errors="replace") as file:
+            file.write(f"{reason}\n")
         try:
             path.rename(self._aside / path.name)
-        except FileNotFoundError:
-            return
-        note = os.open(self._aside / f"{path.name}.reason", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(note, "w", encoding="utf-8", errors="replace") as file:
-            file.write(f"{reason}\n")
+        except FileNotFoundError:  # another reader was faster: it has written the note, or taken the record in
+            if not (self._aside / path.name).exists():
+                note.unlink(missing_ok=True)
 
     def _rescue_half_written(self) -> None:
         """What a killed hook left: a record that is whole after all is taken in, a torn one set aside."""
@@ -127,7 +162,15 @@ class Spool:
             except FileNotFoundError:
                 continue
             except (Unreadable, OSError) as error:
-                self._set_aside(path, f"left by a hook that was killed: {error}")
+                if isinstance(error, OSError) and is_of_machine(error):
+                    self.unread[name] = str(error)
+                else:
+                    self._set_aside(path, f"left by a hook that was killed: {error}")
+
+
+def is_of_machine(error: OSError) -> bool:
+    """Whether the machine could not, and the same may do the next time; else it is about what a name stands for."""
+    return error.errno not in _NO_RECORD
 
 
 def _names(folder: Path) -> list[str]:
@@ -137,6 +180,20 @@ def _names(folder: Path) -> list[str]:
             return [entry.name for entry in entries]
     except FileNotFoundError:
         return []
+
+
+def _older(path: Path, than: float) -> bool:
+    try:
+        return path.lstat().st_mtime < than
+    except FileNotFoundError:
+        return False
+
+
+def _fields_of(path: Path) -> Mapping[str, Any] | None:
+    try:
+        return _parse(path)
+    except (Unreadable, OSError):  # why is known; here it counts that nobody can tell what it says
+        return None
 
 
 def _parse(path: Path) -> Mapping[str, Any]:

@@ -23,12 +23,14 @@ from everkept.domain.text import stem, words
 from everkept.models.prompts.questions import KnownPage, build_pages_question
 from everkept.ports.journal import Recipe
 from everkept.ports.models import Question
+from everkept.store.digests import session_work
 from everkept.store.distilled import (
     AUTHOR,
     DistilInput,
     Neighbour,
     NewDistilled,
     distil_input,
+    is_outdated,
     rejected_json,
     write_distilled,
 )
@@ -44,11 +46,15 @@ SLUG_CHARS = 80
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistilSession:
     stream: int
+    history: bool = False
+    """It was over long before it was digested, as an imported one."""
 
 
 async def run(args: DistilSession, ctx: JobContext) -> Outcome | Finished:
     if ctx.tools.model is None:
         return Discard("there is no model any more")
+    if args.history and await ctx.read(is_outdated, ctx.lease.project, args.stream):
+        return Discard("it is history, and many sessions came after it")
     found = await ctx.read(distil_input, ctx.lease.project, args.stream, ctx.settings)
     if found is None:
         return Discard("the session was erased, is trivial, or waits for its digest to be made again")
@@ -59,13 +65,12 @@ async def run(args: DistilSession, ctx: JobContext) -> Outcome | Finished:
 
 async def _ask(found: DistilInput, near: Sequence[Neighbour], ctx: JobContext) -> PagesReply:
     question = await asyncio.to_thread(make_question, found, near)
-    stream = found.session.stream
     reply: PagesReply = await ctx.tools.model.ask(
         question,
         partial(parse_pages, system=question.system),
         project=ctx.lease.project,
         subject=found.subject,
-        work=f"session:{stream}:{found.hash}",
+        work=session_work(found.session.stream, found.hash),
         epoch=found.epoch,
         budget=ctx.lease.budget,
         heard=ctx.heard,

@@ -7,6 +7,7 @@ from typing import Any
 
 from everkept.config import Settings
 from everkept.derive import (
+    apply_proposal,
     digest_session,
     distil_session,
     embed_passages,
@@ -16,16 +17,21 @@ from everkept.derive import (
     fold_summary,
     judge_conflicts,
     open_window,
+    review_session,
+    schedule_reviews,
     summarise_episode,
 )
 from everkept.models.word_vectors import WordllamaVectors
 from everkept.store.changes import prune_changes
 from everkept.store.connection import Connection
+from everkept.store.decisions import expire_proposals
 from everkept.store.erase import clean_again, note_cleaned
 from everkept.store.facts import sweep_conflicts
 from everkept.store.handoffs import expire_handoffs
 from everkept.store.jobs import expire_leases, prune_jobs, prune_workers
 from everkept.store.offers import expire_offers
+from everkept.store.outcomes import propose_retirements
+from everkept.store.review_schedule import sweep_reviews
 from everkept.store.streams import embed_words_meanwhile, sweep_unembedded
 from everkept.store.windows import EXTRACT, SUMMARISE, sweep_abandoned, sweep_windows
 from everkept.work.job import JobKind
@@ -37,6 +43,7 @@ KINDS: dict[str, JobKind[Any]] = {
         open_window,
         digest_session,
         distil_session,
+        apply_proposal,
         summarise_episode,
         extract_facts,
         judge_conflicts,
@@ -44,6 +51,8 @@ KINDS: dict[str, JobKind[Any]] = {
         embed_passages,
         embed_words,
         erase_scope,
+        schedule_reviews,
+        review_session,
     )
 }
 
@@ -59,6 +68,9 @@ def job_kinds(settings: Settings) -> dict[str, JobKind[Any]]:
 
 PRUNE_S = 3600.0
 EMBED_WORDS_S = 30.0
+OUTCOMES_S = 86_400.0
+OUTCOMES_PER_CHUNK = 5
+"""Each counts over all sessions of its project that were looked at."""
 UNSEEN_BEATS = 3.5
 """Heartbeats that a worker may miss before its jobs are taken up by others."""
 
@@ -86,6 +98,9 @@ def periodic_tasks(settings: Settings) -> list[PeriodicTask]:
         repaired, go_on = sweep_conflicts(conn, after, limit)
         return len(repaired), go_on
 
+    def reviews(conn: Connection, after: int, limit: int) -> tuple[int, int]:
+        return sweep_reviews(conn, settings, after, limit)
+
     def prune(conn: Connection, _after: int, limit: int) -> tuple[int, int]:
         prune_workers(conn)
         gone = prune_jobs(conn, work.job_retention_s, limit) + prune_changes(
@@ -102,6 +117,9 @@ def periodic_tasks(settings: Settings) -> list[PeriodicTask]:
         cleaned.clear()
         return 0, int(clean_again(conn, cleaned))
 
+    def retirements(conn: Connection, after: int, _limit: int) -> tuple[int, int]:
+        return propose_retirements(conn, settings, after, OUTCOMES_PER_CHUNK)
+
     def words(conn: Connection, after: int, limit: int) -> tuple[int, int]:
         return embed_words_meanwhile(conn, WordllamaVectors.name, after, limit)
 
@@ -111,10 +129,13 @@ def periodic_tasks(settings: Settings) -> list[PeriodicTask]:
         PeriodicTask(name="sweep_facts", every_s=work.fact_sweep_s, chunk=windows(EXTRACT)),
         PeriodicTask(name="sweep_abandoned", every_s=work.abandoned_sweep_s, chunk=abandoned),
         PeriodicTask(name="sweep_conflicts", every_s=work.fact_sweep_s, chunk=conflicts),
+        PeriodicTask(name="sweep_reviews", every_s=settings.review.scheduler.interval_seconds, chunk=reviews),
         PeriodicTask(name="sweep_unembedded", every_s=work.fact_sweep_s, chunk=sweep_unembedded),
         PeriodicTask(name="embed_words", every_s=EMBED_WORDS_S, chunk=words, expected=True),
         PeriodicTask(name="clean_file", every_s=PRUNE_S, chunk=clean, expected=True),
         PeriodicTask(name="expire_handoffs", every_s=PRUNE_S, chunk=expire_handoffs, expected=True),
         PeriodicTask(name="expire_offers", every_s=PRUNE_S, chunk=expire_offers, expected=True),
+        PeriodicTask(name="expire_proposals", every_s=PRUNE_S, chunk=expire_proposals, expected=True),
+        PeriodicTask(name="count_outcomes", every_s=OUTCOMES_S, chunk=retirements, expected=True),
         PeriodicTask(name="prune", every_s=PRUNE_S, chunk=prune, expected=True),
     ]

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 from everkept.domain.digest.clip import clip, one_line
 from everkept.domain.literals import Said, missing_literal
 from everkept.domain.predicates import normalise_text
 from everkept.domain.replies import InvalidReply, RejectedItem, find_object, restates
+from everkept.domain.reply_fields import choice_of, fields_of, text_of
 
 Action = Literal["create", "update"]
 KnowledgeKind = Literal["decision", "gotcha", "procedure", "concept", "rule", "note"]
@@ -32,7 +33,6 @@ VOICES: Final[dict[KnowledgeKind, frozenset[Voice]]] = {
     "decision": frozenset({"user", "agent"}),
 }
 """Who may say it, of kinds that bind later sessions: no file or web page that an agent reads makes a rule."""
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _LIST_MARK = re.compile(r"^(?:[-*•]|\d{1,2}[.)])\s+")
 
 
@@ -121,14 +121,14 @@ def _require_sense(texts: Sequence[str], system: str) -> None:
 
 
 def _draft(place: int, item: object, rejected: list[RejectedItem]) -> PageDraft:
-    fields = _fields(item)
+    fields = fields_of(item)
     statements = fields.get("statements")
     if not isinstance(statements, list):
         raise InvalidReply("statements is missing or no list")
     draft = PageDraft(
-        place=place, action=_choice(fields, "action", get_args(Action)), page=_text(fields, "page"),
-        kind=_choice(fields, "kind", get_args(KnowledgeKind)), title=one_line(_text(fields, "title"), 400),
-        statements=(), supersedes=_text(fields, "supersedes"),
+        place=place, action=choice_of(fields, "action", get_args(Action)), page=text_of(fields, "page"),
+        kind=choice_of(fields, "kind", get_args(KnowledgeKind)), title=one_line(text_of(fields, "title"), 400),
+        statements=(), supersedes=text_of(fields, "supersedes"),
     )  # fmt: skip
     read: list[Statement] = []
     for number, one in enumerate(statements, 1):
@@ -140,37 +140,12 @@ def _draft(place: int, item: object, rejected: list[RejectedItem]) -> PageDraft:
 
 
 def _statement(item: object) -> Statement:
-    fields = _fields(item)
-    said = " ".join(_text(fields, "text").split())
+    fields = fields_of(item)
+    said = " ".join(text_of(fields, "text").split())
     return Statement(
-        text=_LIST_MARK.sub("", said), quote=_text(fields, "quote"),
-        section=" ".join(_text(fields, "section").split()).strip("# "), replaces=_text(fields, "replaces"),
+        text=_LIST_MARK.sub("", said), quote=text_of(fields, "quote"),
+        section=" ".join(text_of(fields, "section").split()).strip("# "), replaces=text_of(fields, "replaces"),
     )  # fmt: skip
-
-
-def _fields(item: object) -> dict[str, Any]:
-    if not isinstance(item, dict):
-        raise InvalidReply("it is not an object")
-    return item
-
-
-def _text(fields: dict[str, Any], key: str) -> str:
-    """Every key is required; null is read as nothing said."""
-    value = fields.get(key, ...)
-    if value is ...:
-        raise InvalidReply(f"{key} is missing")
-    if value is not None and not isinstance(value, str):
-        raise InvalidReply(f"{key} is not text")
-    if value and _UNSTORABLE.search(value):
-        raise InvalidReply(f"{key} holds a NUL character or a lone surrogate")
-    return (value or "").strip()
-
-
-def _choice(fields: dict[str, Any], key: str, allowed: tuple[Any, ...]) -> Any:
-    said = "_".join(_text(fields, key).lower().split())
-    if said not in allowed:
-        raise InvalidReply(f"{key} is not one of {', '.join(allowed)}")
-    return said
 
 
 # ---- checking it against the session

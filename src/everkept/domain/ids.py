@@ -22,9 +22,14 @@ PassageId = NewType("PassageId", int)
 KINDS = {
     "evt": "event", "epi": "episode", "fct": "fact", "job": "job", "ent": "entity", "prj": "project",
     "sub": "subject", "thr": "thread", "key": "API key", "chg": "change",
-    "ses": "session", "pag": "page", "hnd": "handoff", "off": "offer",
+    "ses": "session", "pag": "page", "hnd": "handoff", "off": "offer", "prp": "proposal", "rev": "review",
 }  # fmt: skip
+TRACEABLE = {
+    "fct": "facts", "epi": "episodes", "evt": "events", "ses": "sessions", "pag": "pages", "hnd": "handoffs",
+}  # fmt: skip
+"""What `why` knows: prefix of the id → word of its route. A page may be named by its slug, too."""
 _EVENT = re.compile(r"evt_([1-9]\d{0,17})_([1-9]\d{0,17})")
+_LIKE_AN_ID = re.compile(r"[a-z]{3}_[\d_]+")
 _ROW = re.compile(r"([a-z]{3})_([1-9]\d{0,17})")
 
 
@@ -51,6 +56,20 @@ def parse_row_id(prefix: str, text: str) -> int:
     if found is None or found[1] != prefix:
         raise NotFound(f"{text!r} is not the id of a {KINDS[prefix]}{_hint(text)}", id=text, expected=f"{prefix}_…")
     return int(found[2])
+
+
+def traceable_kind(text: str) -> str:
+    """The prefix of what `why` can tell of; what does not look like an id is a page's slug. Raises NotFound."""
+    if _LIKE_AN_ID.fullmatch(text) is None:
+        return "pag"
+    prefix = text.partition("_")[0]
+    if prefix in TRACEABLE:
+        return prefix
+    known = ", ".join(f"{each}_… ({KINDS[each]})" for each in TRACEABLE)
+    raise NotFound(
+        f"{text!r} cannot be traced{_hint(text)}; give one of: {known}, or the slug of a page", id=text,
+        known=list(TRACEABLE),
+    )  # fmt: skip
 
 
 def _hint(text: str) -> str:

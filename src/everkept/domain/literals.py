@@ -15,7 +15,18 @@ _CODE = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _TRIM: Final = "\"'“”‘’«»()[]{}<>,;:!?*_…"
 _FLAG = re.compile(r"--?[a-z][\w-]*(?:=\S+)?", re.IGNORECASE)
 _FILE = re.compile(r"\w[\w-]+(?:\.[\w-]+)*\.[a-z][a-z0-9]{0,5}", re.IGNORECASE)
-_NAME = re.compile(r"\w+(?:(?:::|\.)\w+)*\(\)|\w+(?:::\w+)+|[^\W_]+(?:_+[^\W_]+)+")
+_NAME = re.compile(
+    r"\w+(?:(?:::|\.)\w+)*\(\)|\w+(?:::\w+)+|[^\W_]+(?:_+[^\W_]+)+"  # now(), std::vec, HTTP_PORT
+    r"|[^\W\d]\w+(?:\.[^\W\d]\w+)+|[A-Za-z]*[a-z][A-Z]\w*"  # memory.enabled, TokenStore
+    r"|(?=\w*\d)(?=\w*[a-f])[0-9a-f]{7,40}"  # the id of a commit
+)
+_VARIABLE = re.compile(r"\$\{?(\w*[^\W\d]\w*)\}?")
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_WRITTEN_SO: Final = frozenset(
+    "devops github gitlab graphql ios javascript linkedin macos mongodb mysql openai postgresql powershell typescript "
+    "youtube".split()
+)
+"""Common names with a capital in the middle: a text may call them so whatever the session calls them."""
 _NUMBER = re.compile(r"v?\d+(?:[.:/-]\d+)*", re.IGNORECASE)
 _THOUSANDS = re.compile(r",(?<=\d,)(?=\d{3}(?!\d))")
 """The comma of `1,000`. It begins with the comma itself, so that megabytes without one are passed over fast."""
@@ -79,13 +90,20 @@ def literals_of(text: str) -> Iterator[tuple[str, str]]:
         if bare.casefold() in _DOTTED_WORDS or not bare:
             continue
         whole = token.strip("\"'“”‘’«»,;:!?…").rstrip(".")
+        bare = bare.removesuffix("'s").removesuffix("’s")
         if ("/" in bare or "\\" in bare) and re.search(r"[^\W\d]", bare):
             yield "a path", bare
         elif _FLAG.fullmatch(bare):
             yield "an option", bare
-        elif _NAME.fullmatch(whole) or _NAME.fullmatch(bare):
-            yield "an identifier", whole if _NAME.fullmatch(whole) else bare
         elif _FILE.fullmatch(bare) and not _NUMBER.fullmatch(bare):
             yield "a file", bare
+        elif _ADDRESS.fullmatch(bare):
+            yield "an address", bare
+        elif variable := _VARIABLE.fullmatch(token.strip("\"'“”‘’«»,;:!?….")):
+            yield "an identifier", variable[1]
+        elif bare.casefold() in _WRITTEN_SO:
+            continue
+        elif _NAME.fullmatch(whole) or _NAME.fullmatch(bare):
+            yield "an identifier", whole if _NAME.fullmatch(whole) else bare
         else:
             yield from (("a number", found[0]) for found in _NUMBER.finditer(bare))

@@ -67,7 +67,7 @@ class AgentEvent:
     agent: str
     """claude-code, codex, cursor, gemini, opencode, or any other word."""
     session: str
-    """The agent's own id of the session."""
+    """The agent's own id of the session; kept as its `session_identity`."""
     key: str
     """Its natural key (`natural_key`): the same event has the same, whatever the way in."""
     source: Source
@@ -92,7 +92,41 @@ class AgentEvent:
     """What else may matter later, small and JSON: title, permission mode, version, native type."""
 
 
+UNNAMED: Final = "unnamed"
+"""The session of an agent that names none: one for each place."""
 _SPACE = re.compile(r"\s+")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_HEX = re.compile(r"[0-9a-fA-F-]{12,}")
+_LONG = re.compile(r"[0-9A-Za-z]{20,}")
+_DIGIT = re.compile(r"[0-9]")
+_LETTER = re.compile(r"[a-zA-Z]")
+_BOUND = re.compile(r"@[0-9a-f]{16}$")
+
+
+def is_unique_by_itself(native_id: str) -> bool:
+    """Whether nobody else in the world has it: `019ae2f0-6b1d-7c…` or `toolu_01ApZ…`; not `main`, `m1` or a date."""
+    if _UUID.search(native_id):
+        return True
+    if any(_DIGIT.search(run) and _LETTER.search(run) for run in _HEX.findall(native_id)):
+        return True
+    return any(_DIGIT.search(run) or run not in (run.lower(), run.upper()) for run in _LONG.findall(native_id))
+
+
+def session_identity(native: str, *, within: str) -> str:
+    """What tells a session of an agent from all others of that agent.
+
+    An id that is unique by itself does so wherever the session goes. Any other means a session only `within` the place
+    that it was told from (the top folder, or the session that started it), and is bound to that.
+    """
+    name = native or UNNAMED
+    if not within or is_unique_by_itself(name) or _BOUND.search(name):
+        return name
+    return f"{name}@{hashlib.blake2b(within.encode(errors='replace'), digest_size=8).hexdigest()}"
+
+
+def own_name(identity: str) -> str:
+    """A session's id as its agent calls it."""
+    return _BOUND.sub("", identity)
 
 
 def natural_key(
@@ -114,6 +148,31 @@ def shortened(text: str, limit: int = FIELD_CHARS_MAX) -> str:
         return text
     half = limit // 2
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters cut …]\n{text[-half:]}"
+
+
+_GAP = re.compile(r"\[redacted:[a-z0-9-]{1,60}\]|\[… [\d,]+ characters cut …\]")
+
+
+def differ_by_cuts(one: str, other: str) -> bool:
+    """Whether two texts are one, but for what was redacted or cut in either. Spaces do not count."""
+    return _fits(one, other) or _fits(other, one)
+
+
+def _fits(cut: str, whole: str) -> bool:
+    """Whether the pieces that are left of `cut` stand in `whole` in their order, the outer ones at its ends."""
+    first, *rest = [_SPACE.sub(" ", piece).strip() for piece in _GAP.split(cut)]
+    text = _SPACE.sub(" ", whole).strip()
+    if not rest:
+        return first == text
+    if not any((first, *rest)) or not text.startswith(first) or not text.endswith(rest[-1]):
+        return False
+    at = len(first)
+    for piece in rest:
+        at = text.find(piece, at)
+        if at < 0:
+            return False
+        at += len(piece)
+    return True
 
 
 def kept(event: AgentEvent) -> tuple[str, str]:

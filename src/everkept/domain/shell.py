@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-import shlex
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from typing import Final
+
+from everkept.domain.command_line import SHELLS, Redirect, Step, folder_after, program_words, script_of, steps_of
 
 Change = tuple[str, str]
 """(path, "created" | "edited" | "deleted" | "moved to NEW")"""
@@ -21,20 +21,11 @@ _PATCH_BEGINS: Final = "*** Begin Patch"
 _PATCH_WORDS: Final = {"*** Add File: ": "created", "*** Update File: ": "edited", "*** Delete File: ": "deleted"}
 _PATCH_MOVE: Final = "*** Move to: "
 
+_APPLIES: Final = frozenset({"apply_patch", "applypatch"})
+CHANGES: Final = frozenset("git mkdir rm rmdir unlink mv cp touch tee sed perl".split()) | SHELLS | _APPLIES
+"""Programs that may change files, or make folders, by names that stand in the command line."""
 _MAY_CHANGE = re.compile(r">|\b(?:rm|mv|cp|touch|tee|unlink|rmdir|sed|perl)\b|\*\*\* ")
 """Most command lines change no file by name; only those that hold one of these are taken apart."""
-_HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)(\w+)\1")
-_TOKEN = re.compile(
-    r"""(?P<comment>\#[^\n]*)
-      | (?P<redirect>(?:\d|&)?>>?[|&]?|\d?<{1,3}[-&]?)
-      | (?P<ends>\|[|&]?|&&?|;;?|\n|[()])
-      | (?P<word>(?:[^\s;<>|&()'"\\]++|\\.|'[^']*+'|"(?:\\.|[^"\\])*+")+)
-      | (?P<open>['"\\])""",
-    re.VERBOSE | re.DOTALL,
-)
-_ASSIGNMENT = re.compile(r"\w+=")
-_BEFORE_COMMANDS: Final = frozenset(["sudo", "time", "nohup", "command", "env", "exec", "then", "do", "else", "{", "!"])
-_SHELLS: Final = frozenset(["sh", "bash", "zsh", "dash", "ksh"])
 _NO_FILES: Final = ("/dev/", "/proc/")
 _DEPTH_MAX: Final = 3
 
@@ -42,11 +33,15 @@ _DEPTH_MAX: Final = 3
 def changes_of(command: str) -> tuple[Change, ...]:
     """(path, change) of redirects, `rm`, `mv`, `cp`, `touch`, `tee`, `sed -i` and patches, in their order, each once.
 
-    Paths stand as they were given; after a `cd` in the same command line they are joined to its folder.
+    Paths stand as they were given; after a `cd` in the same command line they are joined to its folder, and where that
+    is not known, relative ones are left out.
     """
-    if not _MAY_CHANGE.search(command):
-        return ()
-    found = dict.fromkeys(_changes(command, depth=0))
+    return changes_in(steps_of(command)) if _MAY_CHANGE.search(command) else ()
+
+
+def changes_in(steps: Sequence[Step]) -> tuple[Change, ...]:
+    """The same of a command line that was taken apart."""
+    found = dict.fromkeys(_changes(steps, depth=0))
     return tuple((path, change) for path, change in found if _is_file(path) and _is_file(change))
 
 
@@ -55,79 +50,46 @@ def changes_of_patch(patch: str) -> tuple[Change, ...]:
     return tuple(dict.fromkeys(_patched(patch)))
 
 
-def _changes(command: str, *, depth: int) -> Iterator[Change]:
-    if _PATCH_BEGINS in command:
-        yield from _patched(command)
-    folder = ""
-    for words, redirects in _simple_commands(_without_documents(command.replace("\\\n", " "))):
-        words = _from_its_name(words)
-        if words[:1] == ["cd"] and len(words) > 1:
-            folder = posixpath.join(folder, words[1]) if _is_file(words[1]) else ""
-            continue
-        if words[:1] == ["[["]:  # there, `>` compares
-            continue
-        done = [*_done_by(words), *redirects]
-        if words and posixpath.basename(words[0]) in _SHELLS and depth < _DEPTH_MAX:
-            done += _changes(_script_of(words), depth=depth + 1)
-        yield from (_below(folder, path, change) for path, change in done)
+def _changes(steps: Sequence[Step], *, depth: int) -> Iterator[Change]:
+    folders: list[str | None] = [""]
+    for step in steps:
+        del folders[step.within + 1 :]
+        folders += [folders[-1]] * (step.within + 1 - len(folders))
+        folder = folders[-1]
+        for path, change in _changes_by(step, depth=depth):
+            if (placed := _below(folder, path)) and (told := _told_below(folder, change)):
+                yield placed, told
+        folders[-1] = folder_after(step, folder)
+    yield from _patches_in(steps)
 
 
-def _simple_commands(text: str) -> Iterator[tuple[list[str], list[Change]]]:
-    """(words, redirects) of each simple command; stops at a quote that is never closed."""
-    words: list[str] = []
-    redirects: list[Change] = []
-    redirect = ""
-    for token in _TOKEN.finditer(text):
-        kind, value = token.lastgroup, token.group()
-        if kind == "open":
-            break
-        if kind == "redirect":
-            redirect = value
-        elif kind == "ends":
-            redirect = ""
-            yield words, redirects
-            words, redirects = [], []
-        elif kind == "word":
-            word = _plain(value)
-            if not redirect:
-                words.append(word)
-            elif "<" not in redirect and not (redirect.endswith("&") and (word.isdigit() or word == "-")):  # no 2>&1
-                redirects.append((word, "edited" if ">>" in redirect else "created"))
-            redirect = ""
-    yield words, redirects
+def _changes_by(step: Step, *, depth: int) -> Iterator[Change]:
+    words = program_words(step)
+    if words[:1] and words[0].text == "[[":  # there, `>` compares
+        return
+    yield from _done_by([word.text for word in words])
+    for redirect in step.redirects:
+        if writes(redirect):
+            yield redirect.target.text, "edited" if ">>" in redirect.sign else "created"
+    if depth < _DEPTH_MAX and (script := script_of(words)):
+        yield from _changes(steps_of(script), depth=depth + 1)
 
 
-def _without_documents(text: str) -> str:
-    """The text without the bodies of its here-documents, which are data and may hold anything."""
-    if "<<" not in text:
-        return text
-    kept: list[str] = []
-    ends: list[str] = []
-    for line in text.split("\n"):
-        if not ends:
-            kept.append(line)
-            ends = [end for _, end in _HEREDOC.findall(line)]
-        elif line.strip() == ends[0]:
-            ends.pop(0)
-    return "\n".join(kept)
+def writes(redirect: Redirect) -> bool:
+    """Into a file: not `2>&1`."""
+    return ">" in redirect.sign and not (redirect.sign.endswith("&") and _NO_FILE.fullmatch(redirect.target.text))
 
 
-def _plain(word: str) -> str:
-    """The word without its quotes and escapes."""
-    if not any(mark in word for mark in "'\"\\"):
-        return word
-    try:
-        return "".join(shlex.split(word))
-    except ValueError:
-        return word
+_NO_FILE = re.compile(r"\d*-?")
 
 
-def _from_its_name(words: list[str]) -> list[str]:
-    """The words from the command's name on: what stands before it (FOO=1, sudo, then) falls away."""
-    for at, word in enumerate(words):
-        if word not in _BEFORE_COMMANDS and not _ASSIGNMENT.match(word):
-            return words[at:]
-    return []
+def _patches_in(steps: Sequence[Step]) -> Iterator[Change]:
+    """Those given to `apply_patch`, as its argument, its here-document, or through a pipe."""
+    if any(posixpath.basename(word.text) in _APPLIES for step in steps for word in program_words(step)[:1]):
+        for step in steps:
+            for text in (step.here, *step.arguments):
+                if _PATCH_BEGINS in text:
+                    yield from _patched(text)
 
 
 def _done_by(words: list[str]) -> Iterator[Change]:
@@ -186,14 +148,6 @@ def _edited_in_place(words: list[str]) -> Iterator[str]:
             script_seen = True
 
 
-def _script_of(words: list[str]) -> str:
-    """What `bash -lc SCRIPT` runs, else nothing."""
-    for option, script in pairwise(words):
-        if option.startswith("-") and option.endswith("c"):
-            return script
-    return ""
-
-
 def _patched(patch: str) -> Iterator[Change]:
     path = ""
     for line in patch.splitlines():
@@ -207,15 +161,22 @@ def _patched(patch: str) -> Iterator[Change]:
                 yield path, change
 
 
-def _below(folder: str, path: str, change: str) -> Change:
-    if not folder:
-        return path, change
-    new = change.removeprefix("moved to ")
-    return _join(folder, path), change if new == change else f"moved to {_join(folder, new)}"
+def _below(folder: str | None, path: str) -> str:
+    """The path, joined to the folder that a `cd` led to; empty where that is not known."""
+    if folder == "" or path.startswith(("/", "~")):
+        return path
+    return "" if folder is None else posixpath.normpath(posixpath.join(folder, path))
 
 
-def _join(folder: str, path: str) -> str:
-    return path if path.startswith("~") else posixpath.normpath(posixpath.join(folder, path))
+def _told_below(folder: str | None, change: str) -> str:
+    new = change.removeprefix(_MOVED)
+    if new == change:
+        return change
+    placed = _below(folder, new)
+    return f"{_MOVED}{placed}" if placed else ""
+
+
+_MOVED: Final = "moved to "
 
 
 def _is_file(path: str) -> bool:

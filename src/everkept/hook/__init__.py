@@ -8,9 +8,10 @@ import shutil
 from pathlib import Path
 
 from everkept.hook import hook_script
+from everkept.hook.ready_patterns import ready_patterns
 
-FILES = {"everkept_hook.py": "hook_script.py", "hook.py": "hook_start.py"}
-"""Name in the home → name here, in the order in which they are put there: what is started comes last."""
+FILES = ("everkept_hook_patterns.py", "everkept_hook.py", "hook.py")
+"""Names in the home, in the order in which they are put there: what is started comes last."""
 
 
 def install_hook(home: Path) -> Path:
@@ -20,9 +21,12 @@ def install_hook(home: Path) -> Path:
     meanwhile sees the old or the new. A file that has the right bytes already is not touched. Raises OSError.
     """
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name, source in FILES.items():
-        _place(home / name, (Path(__file__).parent / source).read_bytes())
-    py_compile.compile(str(home / "everkept_hook.py"), quiet=2)  # else the first hook does it
+    here = Path(__file__).parent
+    sources = (ready_patterns().encode(), *((here / name).read_bytes() for name in ("hook_script.py", "hook_start.py")))
+    for name, source in zip(FILES, sources, strict=True):
+        _place(home / name, source)
+    for module in FILES[:-1]:
+        py_compile.compile(str(home / module), quiet=2)  # else the first hook does it
     return home / "hook.py"
 
 

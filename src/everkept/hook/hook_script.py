@@ -2,7 +2,8 @@
 
 `everkept install` puts it into the home; agents run it as `<interpreter> -I -S <home>/hook.py --agent NAME` with the
 event as JSON on stdin. So it is one file, needs nothing but the standard library, and imports next to nothing: on the
-usual way neither `json` nor `re` (each costs as much as the start of the interpreter).
+usual way neither `json` nor `re` (each costs as much as the start of the interpreter). Its patterns lie ready beside
+it, made when it was installed.
 
 The record: `format`, `agent`, `event` (its native name), `at_ns`, `cwd`, `place` (what git's files tell), `payload` as
 the agent sent it or `raw` where that is no JSON; where they apply `launch`, `cut` ({field: characters}), `removed`
@@ -395,10 +396,7 @@ def policy_of(markers: Sequence[str]) -> Policy:
     policy = Policy()
     for marker in markers:
         try:
-            import tomllib  # only where there is a marker: it takes longer than all the rest
-
-            with open(marker, "rb") as file:
-                said = tomllib.load(file)
+            said = _settings_in(marker)
         except (OSError, ValueError):
             policy.metadata_only = True
             continue
@@ -413,10 +411,34 @@ def policy_of(markers: Sequence[str]) -> Policy:
     return policy
 
 
+def _settings_in(marker: str) -> Mapping[str, Any]:
+    """What a marker file says. Raises OSError, or ValueError where it is no TOML."""
+    with open(marker, "rb") as file:
+        text = file.read().decode()
+    said = plain_settings(text)
+    if said is None:
+        import tomllib  # takes longer than all the rest
+
+        said = tomllib.loads(text)
+    return said
+
+
+def plain_settings(text: str) -> dict[str, bool | str | list[str]] | None:
+    """TOML of the usual lines (`name = true`, `name = "text"`, `name = ["text"]`, comments); None if it has others."""
+    usual = _compiled(SETTING)
+    said: dict[str, bool | str | list[str]] = {}
+    for line in text.split("\n"):
+        match = usual.fullmatch(line)
+        if match is None or match[1] in said:
+            return None
+        if match[1]:
+            texts = match[2].split('"')[1::2]
+            said[match[1]] = texts if match[2][0] == "[" else texts[0] if texts else match[2] == "true"
+    return said
+
+
 def _matches(path: str, folder: str, glob: str) -> bool:
     """Whether a path, or a folder that it lies in, is one that the glob names below the marker's folder."""
-    from fnmatch import fnmatch
-
     below = os.path.normpath(path)
     if below == folder or not below.startswith(folder.rstrip(os.sep) + os.sep):
         return False
@@ -426,7 +448,25 @@ def _matches(path: str, folder: str, glob: str) -> bool:
     wanted = [plain, f"{plain}/*"] if anchored and not glob.startswith("**/") else [
         plain, f"{plain}/*", f"*/{plain}", f"*/{plain}/*"
     ]  # fmt: skip
-    return any(fnmatch(below, each) for each in wanted)
+    return any(is_like(below, each) for each in wanted)
+
+
+def is_like(path: str, glob: str) -> bool:
+    """As `fnmatch` decides, which is imported only for what has more than stars in it."""
+    if "?" in glob or "[" in glob or os.name == "nt":
+        from fnmatch import fnmatch
+
+        return fnmatch(path, glob)
+    begin, *rest = glob.split("*")
+    if not rest:
+        return path == glob
+    at = len(begin)
+    for part in rest[:-1]:
+        found = path.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return path.startswith(begin) and path.endswith(rest[-1], at)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -509,6 +549,18 @@ RULES: tuple[tuple[str, tuple[str, ...], str], ...] = (
 """(name, markers in lower case, pattern): a pattern runs only where one of its markers occurs. What is secret is its
 group, or all of it. `\b` is that of ASCII, so that a secret is seen beside a character of another script, too."""
 
+PRIVATE_MARK = r"(?i)<\s{0,9}(/?)\s{0,9}private\b[^<>]{0,200}>"
+KEY_EDGE = r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+KEY_BODY = r"[A-Za-z0-9+/]{24}|Proc-Type:"
+_TEXT = r'"[^"\\\x00-\x1f\x7f]*"'
+SETTING = (
+    rf"[ \t]*(?:([A-Za-z0-9_-]+)[ \t]*=[ \t]*(true|false|{_TEXT}"
+    rf"|\[[ \t]*(?:{_TEXT}[ \t]*(?:,[ \t]*{_TEXT}[ \t]*)*,?[ \t]*)?\])[ \t]*)?(?:#[^\x00-\x08\n-\x1f\x7f]*)?\r?"
+)
+"""A usual line of a marker file."""
+PATTERNS = (*(pattern for _, _, pattern in RULES), PRIVATE_MARK, KEY_EDGE, KEY_BODY, SETTING)
+"""All that is looked for."""
+
 _SECRET_NAMES = (
     "password", "passwd", "passphrase", "secret", "api_key", "apikey", "api-key", "access_key", "accesskey",
     "private_key", "authorization", "access_token", "refresh_token", "auth_token",
@@ -559,11 +611,9 @@ def _clean_text(text: str, where: str, tally: Tally) -> str:
 
 def _without_private(text: str, tally: Tally) -> str:
     """Parts between `<private>` and `</private>` go, with what is nested in them; one that is not closed goes whole."""
-    import re
-
     pieces: list[str] = []
     at = depth = 0
-    for mark in re.finditer(r"(?i)<\s{0,9}(/?)\s{0,9}private\b[^<>]{0,200}>", text):
+    for mark in _compiled(PRIVATE_MARK).finditer(text):
         if mark[1]:
             at = mark.end() if depth else at
             depth = max(0, depth - 1)
@@ -608,11 +658,24 @@ def secrets_in(text: str) -> list[Span]:
     for name, markers, pattern in RULES:
         if not any(_occurs(low, marker, pattern) for marker in markers):
             continue
-        import re
-
-        found = re.finditer(pattern, text, re.ASCII)
-        spans += [(*match.span(match.lastindex or 0), name) for match in found]
+        spans += [(*match.span(match.lastindex or 0), name) for match in _compiled(pattern).finditer(text)]
     return sorted(spans)
+
+
+def _compiled(pattern: str) -> Any:
+    """One of `PATTERNS`, as `re.compile` gives it, with the rules of ASCII."""
+    try:
+        import everkept_hook_patterns as made  # type: ignore[import-not-found]  # what the installation put beside us
+
+        if sys.hexversion == made.VERSION:
+            import _sre  # type: ignore[import-not-found]  # what is under `re`
+
+            return _sre.compile(pattern, *made.READY[pattern])
+    except Exception:  # noqa: BLE001 - not put there, or not whole: `re` decides
+        pass
+    import re
+
+    return re.compile(pattern, re.ASCII)
 
 
 def _occurs(low: str, marker: str, pattern: str) -> bool:
@@ -628,9 +691,7 @@ def _occurs(low: str, marker: str, pattern: str) -> bool:
 
 def _without_private_keys(text: str, tally: Tally) -> str:
     """Keys in PEM go whole: one without an end takes the rest of the text, one without a beginning its lines above."""
-    import re
-
-    edge = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+    edge = _compiled(KEY_EDGE)
     pieces: list[str] = []
     at = 0
     while match := edge.search(text, at):
@@ -653,10 +714,8 @@ def _end_of_key(text: str, begin: int, edge: Any) -> int:
     following = edge.search(text, begin)
     if following and following[1] == "END":
         return int(following.end())
-    import re
-
     near = text[begin : begin + 200]
-    if not re.search(r"[A-Za-z0-9+/]{24}|Proc-Type:", near) and len(near.strip()) > 24:
+    if not _compiled(KEY_BODY).search(near) and len(near.strip()) > 24:
         return begin
     return int(following.start()) if following else len(text)
 

@@ -12,9 +12,8 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import httpx2
 import numpy as np
 import numpy.typing as npt
 
@@ -29,6 +28,9 @@ from everkept.errors import (
     Transient,
 )
 from everkept.ports.embedder import Embedder
+
+if TYPE_CHECKING:
+    import httpx2
 
 Vectors = npt.NDArray[np.float32]
 _OPENAI_URL: Final = "https://api.openai.com/v1"
@@ -224,6 +226,8 @@ class OpenAIEmbedder:
         return np.asarray((await self.embed_passages([text]))[0], np.float32)
 
     async def _post(self, body: dict[str, Any]) -> Any:
+        import httpx2  # most processes ask no server, and its import is felt at each start
+
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         try:
             # A client per call: the worker's event loop is not the caller's, and connections belong to one loop.

@@ -281,6 +281,28 @@ select x.stream_id from sessions x where (x.finished_seq is null) <> (not exists
     Invariant("G12", "the numbers of digests are not those of the project's counter", """
 select p.id, p.finished_seq from projects p where p.finished_seq < coalesce((
   select max(x.finished_seq) from sessions x where x.project_id = p.id), 0)"""),
+    Invariant("G12", "the generations of a project have a hole, or are not as many as its counter says", """
+select p.id, p.finished_seq from projects p where p.erased_at is null and p.finished_seq <> (
+  select count(*) from generations g where g.project_id = p.id and g.seq between 1 and p.finished_seq)"""),
+    Invariant("G12", "a watermark stands before what has passed, or beyond the last generation", """
+select w.project_id, w.watermark from review_states w join projects p on p.id = w.project_id
+where w.watermark > p.finished_seq or exists (
+  select 1 from generations g where g.project_id = w.project_id and g.seq = w.watermark + 1
+    and g.passed_at is not null)"""),
+    Invariant("G12", "a generation counts as reviewed without a completed review, or the other way round", """
+select g.project_id, g.seq, g.state from generations g left join reviews r
+  on r.project_id = g.project_id and r.stream_id = g.stream_id and r.generation = g.seq
+where (g.state = 'reviewed' and r.completed_at is null)
+  or (r.completed_at is not null and g.state not in ('reviewed', 'skipped'))"""),
+    Invariant("G12", "a review is under way that no job carries", """
+select g.project_id, g.seq from generations g where g.state = 'reviewing' and (
+  not exists (select 1 from jobs j where j.kind = 'review_session' and j.key = g.project_id || '.' || g.seq
+    and j.state in ('waiting', 'ready', 'leased'))
+  or not exists (select 1 from reviews r where r.project_id = g.project_id and r.stream_id = g.stream_id
+    and r.generation = g.seq))"""),
+    Invariant("G12", "what a review observed stands for another project's session", """
+select o.stream_id, o.seq from observations o join streams s on s.id = o.stream_id
+where s.project_id <> o.project_id"""),
     Invariant("G6", "a page has not the version that it says", """
 select g.id, g.version from pages g where g.version > 0 and g.version <> (
   select count(*) from page_versions v where v.page_id = g.id)"""),
@@ -307,6 +329,12 @@ select id, kind, state from jobs where (state <> 'leased' and (owner is not null
 select serial_key from jobs where state = 'leased' and serial_key is not null group by 1 having count(*) > 1"""),
     Invariant("G13", "a lane counts other jobs than it has", _lane_counts()),
     Invariant("G13", "a project counts other jobs than its lanes", _group_counts()),
+    # ---- what was approved is in its page
+    Invariant("G6", "a proposal is approved, and its page has no such version; or it awaits, and has one", """
+select p.id, p.state from proposals p where p.state = 'approved' and p.action <> 'retire' and not exists (
+  select 1 from page_versions v where v.page_id = p.page_id and v.version = p.version)
+  and not exists (select 1 from erasures x where x.project_id = p.project_id)
+union all select p.id, p.state from proposals p where p.state in ('staged', 'conflict') and p.page_id is not null"""),
     # ---- G15: everything lies in one scope
     Invariant("G15", "a row lies in another project or subject than what it belongs to", """
 select 'event', e.stream_id from events e join streams s on s.id = e.stream_id where e.project_id <> s.project_id
@@ -322,6 +350,10 @@ union all select 'vector', v.passage_id from vectors v join passages p on p.id =
 )  # fmt: skip
 
 DRAINED: Final = (
+    Invariant("G12", "a session is neither reviewed nor visibly passed by after the drain", """
+select g.project_id, g.seq, g.state from generations g join projects p on p.id = g.project_id
+where g.passed_at is null and p.erased_at is null
+  and coalesce(json_extract(p.settings, '$."review.scheduler.enabled"'), 1) = 1"""),
     Invariant("G7", "a job is still leased after the drain", "select id, kind, key from jobs where state = 'leased'"),
     Invariant("G3", "a job still waits after the drain", """
 select id, kind, key, coalesce(error, '') from jobs where state in ('waiting', 'ready')"""),

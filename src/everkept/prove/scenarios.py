@@ -14,6 +14,8 @@ from everkept.domain.jobs import Done
 from everkept.errors import LeaseLost
 from everkept.prove.scenario import Scenario
 from everkept.prove.scenarios_agents import AGENT_SCENARIOS
+from everkept.prove.scenarios_proposals import PROPOSAL_SCENARIOS
+from everkept.prove.scenarios_reviews import REVIEW_SCENARIOS
 from everkept.prove.stage import DATABASE, DAY_S, SECRET, Cast, Stage, connect_unsynced
 from everkept.store.backup import back_up, restore
 from everkept.store.changes import acknowledge, lease_consumer
@@ -677,6 +679,8 @@ _ALL: Final = (
     Scenario(name="pushed-out", prepare=_said, act=_pushed_out),
     Scenario(name="lost-lease", prepare=_tell_and_end, act=_lost_lease),
     *AGENT_SCENARIOS,
+    *REVIEW_SCENARIOS,
+    *PROPOSAL_SCENARIOS,
     Scenario(name="first-open", act=_first_open, from_nothing=True),
     Scenario(name="checkpoint", act=_checkpoint),
     Scenario(name="backup", prepare=_said, act=_back_up, copy=BACKUP),

@@ -56,6 +56,8 @@ class RecordedModel:
                 return json.dumps({"summary": "They have talked for a while, and more than once."})
             case "pages":
                 return json.dumps({"pages": [_page(str(line["user"])) for line in _asked(question)[:1]]})
+            case "review":
+                return json.dumps({"proposals": [_proposal(line) for line in _asked(question)[:1]]})
             case _:
                 said = " ".join(str(turn["text"])[:200] for turn in _turns(question))
                 return json.dumps({"summary": f"They said: {said}", "learnings": ["They talk."]})
@@ -79,6 +81,15 @@ def _page(asked: str) -> dict[str, Any]:
     return {
         "action": "create", "page": "", "kind": "note", "title": asked, "statements": [grounded, invented],
         "supersedes": "",
+    }  # fmt: skip
+
+
+def _proposal(line: dict[str, Any]) -> dict[str, Any]:
+    """A new page that says what was asked."""
+    asked = str(line["user"])
+    return {
+        "action": "create", "page": "", "kind": "gotcha", "title": f"Asked: {asked}"[:80], "section": "", "body": asked,
+        "why": "It was asked.", "confidence": 0.5, "answers": "", "quotes": [asked],
     }  # fmt: skip
 
 

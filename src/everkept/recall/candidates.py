@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from everkept.domain.passage import Traits
 from everkept.domain.scope import Scope
 from everkept.recall.memo import CACHED_MAX, PostingsMemo, ids_of
 from everkept.recall.rank import Frequencies
@@ -102,6 +103,12 @@ def _postings(
 def first_of(pool: Pool, order: Ints, count: int) -> Ints:
     """The first `count` of `order` that the table takes to be shown; what it cannot tell is asked of the store."""
     return order[:count] if pool.recorded_until_us is None else take_shown(pool, order, count)
+
+
+def kept_true(pool: Pool, order: Ints, count: int) -> Ints:
+    """The first of `order` that somebody keeps true: no number of logs with the same words keeps them out (F04)."""
+    traits = pool.table.all.traits[pool.table.rows_of(order)]
+    return first_of(pool, order[(traits & Traits.MAINTAINED) > 0], count)
 
 
 def take_shown(pool: Pool, order: Ints, count: int) -> Ints:

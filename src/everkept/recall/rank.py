@@ -62,11 +62,9 @@ class Weights:
     bigram: float = 0.3
     fact: float = 0.8
     """A tie-break, set by hand: what was said for certain goes before the talk it was said in."""
-    maintained: float = 0.8
-    """A tie-break, set by hand: a page that is kept true goes before the log of a session (F04)."""
 
     def of(self, *, static: bool, neural: bool) -> dict[str, float]:
-        """Feature → weight, for the vectors that there are."""
+        """Feature → weight, for the vectors that there are. `maintained` is told in the score's own units."""
         bm = self.bm_mini if neural else self.bm if static else self.bm_lexical
         return {
             "bm": bm,
@@ -85,7 +83,7 @@ class Weights:
             "ends_q": self.ends_q,
             "capitals": self.capitals,
             "fact": self.fact,
-            "maintained": self.maintained,
+            "maintained": 1.0,
             "bigram": self.bigram,
         }
 
@@ -154,7 +152,6 @@ def features_of(question: Question, window: Window, frequencies: Frequencies) ->
         **(habits if turns.all() else {name: _even(values, turns) for name, values in habits.items()}),
         "bigram": _bigrams(question, window),
         "fact": (mine.kind == FACT).astype(np.float32),
-        "maintained": ((mine.traits & Traits.MAINTAINED) > 0).astype(np.float32),
     }
 
 
@@ -181,7 +178,7 @@ def people_of(passages: Columns, names: Sequence[str]) -> list[str]:
 def _bm(question: Question, window: Window, frequencies: Frequencies) -> Array:
     terms, words, size = question.terms, window.words, window.size
     idf = np.array([frequencies.idf(t) for t in terms], np.float32)
-    own = _own_frequencies(terms, words)
+    own = own_frequencies(terms, words)
     speaker = _presence(terms, words.speaker, words.sets)
     said = _presence(terms, words.said[:size], words.sets)
     length = np.append(words.lengths, 0).astype(np.float32)[:, None]
@@ -194,7 +191,7 @@ def _bm(question: Question, window: Window, frequencies: Frequencies) -> Array:
     return np.asarray((alone / (alone + K1)) @ idf * np.float32((K1 + 1) / total), np.float32)
 
 
-def _own_frequencies(terms: Sequence[str], words: Words) -> Array:
+def own_frequencies(terms: Sequence[str], words: Words) -> Array:
     """Shape (passages + 1, len(terms)); the last row, zeros, stands for a neighbour that is not there."""
     rows, columns = words.lengths.size + 1, len(terms)
     first_cell = np.repeat(np.arange(rows - 1) * columns, words.lengths)

@@ -19,7 +19,8 @@ from everkept.errors import InvalidInput
 from everkept.models.pooling import Pooling, Vector, content_words, cosines_of_int8, names_of
 from everkept.ports.embedder import WordVectors
 from everkept.recall import rank
-from everkept.recall.candidates import Pool, first_of, lexical_order, shown_places
+from everkept.recall.authority import lifts
+from everkept.recall.candidates import Pool, first_of, kept_true, lexical_order, shown_places
 from everkept.recall.memo import FrequencyMemo, PostingsMemo
 from everkept.recall.question import TERMS_MAX, Question, read_question
 from everkept.recall.table import Columns, Ints, PassageTable, Rows, TableCache
@@ -90,12 +91,14 @@ class Searcher:
     """Finds and ranks passages. One instance for the process; safe to share among threads."""
 
     def __init__(
-        self, words: WordVectors | None, weights: rank.Weights | None = None, *, lexical: int = 150, dense: int = 40
-    ) -> None:
+        self, words: WordVectors | None, weights: rank.Weights | None = None, *, lexical: int = 150, dense: int = 40,
+        kept: int = 20,
+    ) -> None:  # fmt: skip
         self._words = words
         self._weights = weights or rank.Weights()
         self._lexical = lexical
         self._dense = dense
+        self._kept = kept
         self._bits = VectorCache(words.name, words.dim) if words else None
         self._frequencies = FrequencyMemo()
         self._words_of = WordsMemo()
@@ -128,8 +131,10 @@ class Searcher:
         neural = _neural_features(conn, query, ids.tolist())
         features |= neural
         weights = self._weights.of(static=static is not None, neural=bool(neural))
+        scores = rank.score(features, weights)
+        features["maintained"] = lifts(question, window, frequencies, scores)
         return Ranked(
-            hits=_ranked(pool, window, rank.score(features, weights), query.depth),
+            hits=_ranked(pool, window, scores + features["maintained"], query.depth),
             people=rank.people_of(window.candidates, window.names),
             lexical_only=static is None and not neural,
             features=features,
@@ -160,14 +165,13 @@ class Searcher:
         self, pool: Pool, query: Query, question: Question, frequencies: rank.Frequencies
     ) -> tuple[Ints, _Static | None]:
         order = lexical_order(pool, question.terms, frequencies, self._postings)
-        ids = first_of(pool, order, self._lexical)
+        ids = _joined(first_of(pool, order, self._lexical), kept_true(pool, order, self._kept))
         static = self._static(pool, query.text, ids, frequencies)
         if static is not None:
             limit = _DENSE_FILTERED if pool.narrow else self._dense
             nearest = static.bits.nearest(static.question, pool.scope.subject, limit)
             nearest = first_of(pool, nearest[pool.visible(nearest)], self._dense)
-            had = set(ids.tolist())
-            ids = np.concatenate([ids, np.array([i for i in nearest.tolist() if i not in had], np.int64)])
+            ids = _joined(ids, nearest)
         return ids, static
 
     def _static(self, pool: Pool, text: str, ids: Ints, frequencies: rank.Frequencies) -> _Static | None:
@@ -216,6 +220,11 @@ def _sayings(one: RankedHit) -> set[tuple[object, ...]]:
     """What makes a hit the same as another one: who says a thing nine times has said one thing (F04)."""
     kind = one.hit.kind
     return {(kind, one.hit.speaker, one.words)} if kind == "turn" else {(kind, one.hit.ref), (kind, one.words)}
+
+
+def _joined(ids: Ints, more: Ints) -> Ints:
+    had = set(ids.tolist())
+    return np.concatenate([ids, np.array([i for i in more.tolist() if i not in had], np.int64)])
 
 
 def _known_kinds(kinds: Sequence[str]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from everkept.store.projects import ProjectRow, ensure_project, find_project
 
 _FIND = text("""
 select p.name from project_aliases a join projects p on p.id = a.project_id and p.erased_at is null
+  and p.workspace_id = 1
 where a.kind = :kind and a.value = :value""")
 _ADD = text("""
 insert into project_aliases(kind, value, project_id, created_at) values(:kind, :value, :project, :now)
@@ -77,10 +78,12 @@ def resolve(conn: Connection, signs: Sequence[tuple[str, str]], name: str, secre
 
 
 def trust(conn: Connection, kind: str, value: str, project: str) -> None:
-    """From now on this sign names this project. Raises NotFound where there is no such project."""
+    """From now on this sign names this project (`api.scoping`). Raises NotFound where there is no such project."""
     row = find_project(conn, project)
     if row is None:
-        raise NotFound(f"there is no project {project!r}", project=project)
+        raise NotFound(
+            f"there is no project {project!r}; `everkept projects create {project}` makes it", project=project
+        )
     conn.run(_MOVE, {"kind": kind, "value": value, "project": row.id, "now": conn.now()})
 
 

@@ -17,6 +17,7 @@ from everkept.domain.ids import ProjectId, row_id
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
 from everkept.store.destroy_agents import destroy_agent_work, destroy_identity
+from everkept.store.destroy_reviews import destroy_project_reviews, destroy_review_work, review_jobs
 from everkept.store.embeddings import around_input, forget_embeddings, own_input
 from everkept.store.facts import JUDGE, release_names, settle_slots
 from everkept.store.forgotten import delete_marks, mark_forgotten
@@ -320,12 +321,14 @@ _LOST = """exists (select 1 from json_each(r.recipe, '$.facts') shown
     where not exists (select 1 from entities n where n.id = shown.value))
   or exists (select 1 from json_each(r.recipe, '$.pages') shown
     where not exists (select 1 from pages g where g.id = shown.value and g.version > 0))"""
+_SHOWN = """exists (select 1 from json_each(r.recipe, '$.streams') shown where shown.value = :stream)"""
+"""Words of the stream were shown beside what the question was about."""
 _PAGE = """
 select r.id, {condition} from replies r where r.subject_id = :subject and r.id > :after order by r.id limit :limit"""
 _REPLIES_TOUCHED = {
     "event": text(_PAGE.format(condition=f"""r.work like 'window:' || cast(:window as text) || '.%' or {_LOST}
-  or (json_extract(r.recipe, '$.stream') = :stream and json_extract(r.recipe, '$.through') >= :seq)""")),
-    "stream": text(_PAGE.format(condition=f"json_extract(r.recipe, '$.stream') = :stream or {_LOST}")),
+  or (json_extract(r.recipe, '$.stream') = :stream and json_extract(r.recipe, '$.through') >= :seq) or {_SHOWN}""")),
+    "stream": text(_PAGE.format(condition=f"json_extract(r.recipe, '$.stream') = :stream or {_SHOWN} or {_LOST}")),
 }  # fmt: skip
 _REPLIES_OF = {
     "subject": text("select id from replies where subject_id = :subject order by id limit :limit"),
@@ -420,16 +423,39 @@ def agent_work(conn: Connection, piece: Piece, _place: Place) -> Chunk:
     return Chunk({}, None) if gone is None else Chunk({kind: n for kind, n in gone.items() if n}, Place())
 
 
+def reviews(conn: Connection, piece: Piece, _place: Place) -> Chunk:
+    """What reviews observed in a session and proposed from it, and the reviews themselves."""
+    jobs = drop_jobs(conn, piece.project, review_jobs(conn, piece.kind, piece.params))
+    gone = destroy_review_work(conn, piece.kind, piece.params)
+    if gone is None:
+        return Chunk({"jobs": jobs}, None)
+    return Chunk({kind: n for kind, n in {**gone, "jobs": jobs}.items() if n}, Place())
+
+
+def project_reviews(conn: Connection, piece: Piece, _place: Place) -> Chunk:
+    """What no session stands for: proposals made by hand, and the numbers of the generations."""
+    return Chunk({}, Place() if destroy_project_reviews(conn, piece.project) else None)
+
+
 def identity(conn: Connection, piece: Piece, _place: Place) -> Chunk:
-    """What named the project: remotes and paths of its checkouts."""
-    return Chunk({"aliases": destroy_identity(conn, piece.project)}, None)
+    """What named the project: remotes and paths of its checkouts, and the keys of what was told of it."""
+    gone = destroy_identity(conn, piece.project)
+    return Chunk({}, None) if gone is None else Chunk(gone, Place())
 
 
 STAGES: dict[Kind, tuple[Stage, ...]] = {
-    "event": (agent_work, facts, replies),
-    "stream": (agent_work, facts, windows, turns, replies, changes),
-    "subject": (agent_work, streams, facts, windows, turns, passages, entities, judge, replies, changes),
-    "project": (project_embeddings, project_changes, project_jobs, replies, project_consumers, identity),
+    "event": (reviews, agent_work, facts, replies),
+    "stream": (reviews, agent_work, facts, windows, turns, replies, changes),
+    "subject": (reviews, agent_work, streams, facts, windows, turns, passages, entities, judge, replies, changes),
+    "project": (
+        project_embeddings,
+        project_changes,
+        project_jobs,
+        replies,
+        project_reviews,
+        project_consumers,
+        identity,
+    ),
 }
 """In this order. Windows go after their facts, replies after both."""
 SUBJECT_OF_PROJECT = tuple(stage for stage in STAGES["subject"] if stage not in (replies, changes))

@@ -9,18 +9,21 @@ from sqlalchemy import text
 
 from everkept.store.aliases import drop_aliases
 from everkept.store.connection import Connection
+from everkept.store.page_sections import drop_sections, sections_of_page
 from everkept.store.pages import erase_pages
 
-PAGES_PER_CHUNK = 1
+SECTIONS_PER_CHUNK = 2
+"""A full-text row costs 2 to 7 ms to delete (store/destroy.py)."""
 ROWS_PER_CHUNK = 200
-STREAMS_PER_CHUNK = 5
+KEYS_PER_CHUNK = 200
+SESSIONS_PER_CHUNK = 20
 
 _PAGES = {
-    "stream": text("select id, slug from pages where stream_id = :stream and version > 0 order by id limit :limit"),
-    "subject": text("select id, slug from pages where subject_id = :subject and version > 0 order by id limit :limit"),
+    "stream": text("select id from pages where stream_id = :stream and version > 0 order by id limit 1"),
+    "subject": text("select id from pages where subject_id = :subject and version > 0 order by id limit 1"),
 }
 _TOMBS = {
-    "stream": text("delete from pages where stream_id = :stream and version = 0"),
+    "stream": text("update pages set stream_id = null, source = null where stream_id = :stream and version = 0"),
     "subject": text("delete from pages where subject_id = :subject and version = 0"),
 }
 _HANDOFFS = {
@@ -35,22 +38,24 @@ _DELETE_HANDOFFS = text("delete from handoffs where id in (select value from jso
 _OFFERS = text("select id from offers where project_id = :project or :everywhere order by id limit :limit")
 _EVERYWHERE = text("select name = 'default' from projects where id = :project")
 _DELETE_OFFERS = text("delete from offers where id in (select value from json_each(:ids))")
-_FORGET_PAYLOAD = {
-    "event": text("""
+_FORGET_TELLING = text("""
 update natural_keys set payload_hash = '', rank = 1 << 30
-where project_id = :project and stream_id = :stream and seq = :seq"""),
-    "stream": text("""
-update natural_keys set payload_hash = '', rank = 1 << 30, prompt_at = null
-where project_id = :project and stream_id = :stream and payload_hash <> ''"""),
-}
-_KEYS_OF_PROJECT = text("delete from natural_keys where project_id = :project")
+where project_id = :project and stream_id = :stream and seq = :seq""")
+FORGOTTEN = -(1 << 62)
+"""Stands for the time in each key of an erased session: no prompt was at it, and it tells which keys are done."""
+_FORGET_KEYS = text("""
+update natural_keys set payload_hash = '', rank = 1 << 30, prompt_at = :forgotten
+where project_id = :project and key_hash in (
+  select key_hash from natural_keys where stream_id = :stream and prompt_at is null
+  union all select key_hash from natural_keys where stream_id = :stream and prompt_at > :forgotten limit :limit)""")
+_KEYS_OF_PROJECT = text("""
+delete from natural_keys where project_id = :project and key_hash in (
+  select key_hash from natural_keys where project_id = :project order by key_hash limit :limit)""")
 _SESSION = text("delete from sessions where stream_id = :stream")
 _SESSIONS = text("""
-delete from sessions where stream_id in (select id from streams where subject_id = :subject)""")
-_STREAMS = text("""
-select id from streams where subject_id = :subject and kind = 'session' and exists (
-  select 1 from natural_keys k where k.project_id = :project and k.stream_id = streams.id and k.payload_hash <> '')
-order by id limit :limit""")
+select x.stream_id from sessions x where x.project_id = :project
+  and exists (select 1 from streams s where s.id = x.stream_id and s.subject_id = :subject)
+order by x.stream_id limit :limit""")
 _UNDIGEST = text("update sessions set digest_hash = null, title = null where stream_id = :stream")
 
 
@@ -64,9 +69,9 @@ def destroy_agent_work(conn: Connection, kind: str, params: dict[str, Any]) -> d
     offers = _offers(conn, kind, params)
     if offers:
         return {"offers": offers}
-    pages = conn.rows(_PAGES[scope], {**params, "limit": PAGES_PER_CHUNK})
-    if pages:
-        return _pages(conn, params["project"], [r[0] for r in pages], keep_deleted=kind == "event")
+    page = conn.scalar(_PAGES[scope], params)
+    if page is not None:
+        return erase_bit_of_page(conn, params["project"], page, keep_deleted=kind in ("event", "stream"))
     handoffs = [r[0] for r in conn.rows(_HANDOFFS[scope], {**params, "limit": ROWS_PER_CHUNK})]
     if handoffs:
         _delete_handoffs(conn, handoffs)
@@ -74,23 +79,49 @@ def destroy_agent_work(conn: Connection, kind: str, params: dict[str, Any]) -> d
     return _rest(conn, kind, params)
 
 
+def erase_bit_of_page(conn: Connection, project: int, page: int, *, keep_deleted: bool) -> dict[str, int]:
+    """Some sections, and the page with the last of them.
+
+    A page that a person had deleted leaves its mark unless all of its owner's goes: it is not made again (E03).
+    """
+    sections = sections_of_page(conn, page, SECTIONS_PER_CHUNK)
+    passages = drop_sections(conn, project, sections)
+    if len(sections) == SECTIONS_PER_CHUNK:
+        return {"passages": passages}
+    return {"pages": 1, "passages": passages + erase_pages(conn, [page], project=project, keep_deleted=keep_deleted)}
+
+
 def _rest(conn: Connection, kind: str, params: dict[str, Any]) -> dict[str, int] | None:
-    """Small things, in one go where they belong to one session, in pieces where to all of a subject."""
+    """Of each session its keys, a part at a time, and then its row."""
     if kind == "event":
         conn.run(_UNDIGEST, params)
         return None
     if kind == "stream":
-        for statement in (_TOMBS["stream"], _FORGET_PAYLOAD["stream"], _SESSION):
-            conn.run(statement, params)
+        if _forget_session(conn, params["project"], params["stream"], KEYS_PER_CHUNK) == KEYS_PER_CHUNK:
+            return {}
+        conn.run(_TOMBS["stream"], params)
         return None
-    streams = [r[0] for r in conn.rows(_STREAMS, {**params, "limit": STREAMS_PER_CHUNK})]
-    for stream in streams:
-        conn.run(_FORGET_PAYLOAD["stream"], {**params, "stream": stream})
-    if streams:
+    sessions = conn.rows(_SESSIONS, {**params, "limit": SESSIONS_PER_CHUNK})
+    room = KEYS_PER_CHUNK
+    for (stream,) in sessions:
+        room -= _forget_session(conn, params["project"], stream, room)
+        if room <= 0:
+            break
+    if sessions:
         return {}
     conn.run(_TOMBS["subject"], params)
-    conn.run(_SESSIONS, params)
     return None
+
+
+def _forget_session(conn: Connection, project: int, stream: int, limit: int) -> int:
+    """Forget what was told under at most so many of its keys; how many. Its row goes with the last of them.
+
+    The keys stay, so that the session stays out.
+    """
+    told = conn.run(_FORGET_KEYS, {"project": project, "stream": stream, "limit": limit, "forgotten": FORGOTTEN})
+    if told < limit:
+        conn.run(_SESSION, {"stream": stream})
+    return told
 
 
 def _offers(conn: Connection, kind: str, params: dict[str, Any]) -> int:
@@ -103,11 +134,6 @@ def _offers(conn: Connection, kind: str, params: dict[str, Any]) -> int:
     return conn.run(_DELETE_OFFERS, {"ids": json.dumps([r[0] for r in rows])}) if rows else 0
 
 
-def _pages(conn: Connection, project: int, pages: list[int], *, keep_deleted: bool) -> dict[str, int]:
-    """A page that a person had deleted leaves its mark where its session stays: it is not made again (E03)."""
-    return {"pages": len(pages), "passages": erase_pages(conn, pages, project=project, keep_deleted=keep_deleted)}
-
-
 def _delete_handoffs(conn: Connection, handoffs: list[int]) -> None:
     for statement in (_REPLACED, _DELETE_HANDOFFS):
         conn.run(statement, {"ids": json.dumps(handoffs)})
@@ -115,7 +141,7 @@ def _delete_handoffs(conn: Connection, handoffs: list[int]) -> None:
 
 def forget_tellings(conn: Connection, project: int, stream: int, seqs: list[int]) -> None:
     """Of erased events only the keys stay, and no telling of them is richer: they stay out."""
-    conn.many(_FORGET_PAYLOAD["event"], [{"project": project, "stream": stream, "seq": seq} for seq in seqs])
+    conn.many(_FORGET_TELLING, [{"project": project, "stream": stream, "seq": seq} for seq in seqs])
 
 
 _PARENT = text("""
@@ -142,7 +168,7 @@ def forget_digest(conn: Connection, project: int, stream: int) -> None:
     """Destroy what was made of a session, page and handoff, so that it is made again."""
     pages = [r[0] for r in conn.rows(_PAGES_OF, {"stream": stream})]
     if pages:
-        _pages(conn, project, pages, keep_deleted=True)
+        erase_pages(conn, pages, project=project, keep_deleted=True)
     handoffs = [r[0] for r in conn.rows(_HANDOFFS_OF, {"stream": stream})]
     if handoffs:
         _delete_handoffs(conn, handoffs)
@@ -159,7 +185,9 @@ def carriers_of(conn: Connection, project: int, stream: int) -> list[int]:
     return [r[0] for r in conn.rows(_CARRYING, {"project": project, "stream": stream})]
 
 
-def destroy_identity(conn: Connection, project: int) -> int:
-    """The last of a project: what named it, and the keys of what was told of it."""
-    conn.run(_KEYS_OF_PROJECT, {"project": project})
-    return drop_aliases(conn, project)
+def destroy_identity(conn: Connection, project: int) -> dict[str, int] | None:
+    """The last of a project: the keys of what was told of it, a part at a time, then what named it; None at the end."""
+    if conn.run(_KEYS_OF_PROJECT, {"project": project, "limit": KEYS_PER_CHUNK}) == KEYS_PER_CHUNK:
+        return {}
+    aliases = drop_aliases(conn, project)
+    return {"aliases": aliases} if aliases else None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from sqlalchemy import text
 
@@ -22,6 +22,7 @@ from everkept.store.handoffs import NewHandoff, leave_handoff, previous_handoff
 from everkept.store.jobs import schedule
 from everkept.store.journal import subject_epoch
 from everkept.store.pages import NewPage, write_page
+from everkept.store.reviews import note_generation
 from everkept.store.sessions import SessionRow, child_sessions, find_native_session, find_session
 from everkept.store.streams import get_stream
 from everkept.store.windows import DISTIL, LAST_WINDOW, WindowRow, digest_wish, find_window, get_window, rests
@@ -139,9 +140,10 @@ def write_digest(conn: Connection, new: NewDigest) -> None:
                 kind="handoff.left", ref=row_id("hnd", handoff.id), subject=window.subject, stream=session.stream,
             ))  # fmt: skip
         if new.distil:
-            schedule(conn, [distil_wish(window, conn.now())])
+            schedule(conn, [_distil_wish(conn, window, session), *_never_asked(conn, session)])
         seq = conn.scalar(_TAKE, {"project": session.project})
         conn.run(_FINISHED, {"stream": session.stream, "seq": seq})
+        note_generation(conn, session, seq, new.hash)
         changes.append(NewChange(
             kind="session.digested", ref=row_id("ses", session.stream), subject=window.subject, stream=session.stream,
             data={"finished_seq": seq, "page": None if page is None else row_id("pag", page.id)},
@@ -149,14 +151,68 @@ def write_digest(conn: Connection, new: NewDigest) -> None:
     record_changes(conn, session.project, changes)
 
 
-def distil_wish(window: WindowRow, now_us: int) -> Schedule:
+_ASKED_BEFORE = text("select 1 from jobs where kind = :kind and key = :key")
+AGAIN_US: Final = 4 * 3_600_000_000
+AGAIN_LONGEST_US: Final = 24 * 3_600_000_000
+"""A session that was asked about is asked about again when nothing new was digested for so long, or after a day of work
+without such a rest: one that is taken up and left ten times a day is paid for once or twice, not ten times."""
+
+
+def _distil_wish(conn: Connection, window: WindowRow, before: SessionRow) -> Schedule:
     """One job a session, armed again by each digest that says something new; one at a time in a project, so that two
-    sessions never write one page at once.
+    sessions never write one page at once. At once for the first time and after an erase took its pages, else after a
+    rest.
     """
+    wish = _ask_now(conn, window, history=(before.last_event_at or 0) < conn.now() - AT_WORK_US)
+    if before.digest_hash is None or not conn.first(_ASKED_BEFORE, {"kind": DISTIL, "key": wish.key}):
+        return wish
+    return replace(wish, due_at_us=wish.due_at_us + AGAIN_US, debounce_max_us=AGAIN_LONGEST_US)
+
+
+AT_WORK_US: Final = 86_400_000_000
+"""A session that goes on is digested within a day of its last event; one that was imported long after."""
+
+
+def _ask_now(conn: Connection, window: WindowRow, *, history: bool = False) -> Schedule:
+    """`history`: it is asked about only if few of its project came after it, as its turn comes."""
+    args = {"stream": window.stream, **({"history": True} if history else {})}
     return Schedule(
-        kind=DISTIL, key=str(window.stream), project=window.project, lane=window.lane, due_at_us=now_us, uses="model",
-        serial_key=f"distil:{window.project}", args=json.dumps({"stream": window.stream}), rearm_dead=True,
+        kind=DISTIL, key=str(window.stream), project=window.project, lane=window.lane, due_at_us=conn.now(),
+        uses="model", serial_key=f"distil:{window.project}", args=json.dumps(args),
+        rearm_dead=True,
     )  # fmt: skip
+
+
+NEWEST_MAX: Final = 20
+"""Of a project's sessions: no more of a history are asked about unless it goes on."""
+CATCH_UP_US: Final = 30 * 86_400_000_000
+_NEWEST = text("""
+select stream_id, digest_hash from sessions
+where project_id = :project and stream_id <> :stream and parent is null and trivial_because is null
+  and digest_hash <> '' and last_event_at >= :since
+order by stream_id desc limit :limit""")
+_ASKED_EVER = text("select 1 from replies where project_id = :project and work = :work and step = 'pages'")
+
+
+def _never_asked(conn: Connection, session: SessionRow) -> Iterator[Schedule]:
+    """Of the newest sessions of the project and of the last 30 days, those digested while there was no model.
+
+    Older ones are left as they are: a history is not paid for because a model was configured. A project that nobody
+    works in costs nothing, since only a digest asks for this.
+    """
+    given = {"project": session.project, "stream": session.stream, "since": conn.now() - CATCH_UP_US}
+    for stream, content in conn.rows(_NEWEST, {**given, "limit": NEWEST_MAX}):
+        asked = {"project": session.project, "work": session_work(stream, content)}
+        if conn.first(_ASKED_BEFORE, {"kind": DISTIL, "key": str(stream)}) or conn.first(_ASKED_EVER, asked):
+            continue
+        window: Any = conn.scalar(LAST_WINDOW, {"stream": stream})
+        if window is not None:
+            yield _ask_now(conn, get_window(conn, window))
+
+
+def session_work(stream: int, digest_hash: str) -> str:
+    """What a question about a session is kept under: equal as long as its digest says the same (G8)."""
+    return f"session:{stream}:{digest_hash}"
 
 
 def _parent(conn: Connection, child: SessionRow) -> SessionRow | None:

@@ -18,7 +18,7 @@ from everkept.config import Settings
 from everkept.domain.digest.values import SessionEvent
 from everkept.errors import SubjectMoved
 from everkept.store.connection import Connection
-from everkept.store.digests import events_of_session
+from everkept.store.digests import NEWEST_MAX, events_of_session
 from everkept.store.effective import effective
 from everkept.store.journal import subject_epoch
 from everkept.store.pages import NewPage, PageRow, find_page, write_page
@@ -62,6 +62,12 @@ class DistilInput:
     settings: Settings
 
 
+_NEWER = text("""
+select count(*) from (
+  select 1 from sessions where project_id = :project and stream_id > :stream and parent is null and genuine > 0
+  limit :limit)""")
+
+
 _OWN = text("""
 select slug from pages where project_id = :project and stream_id = :stream and kind not in ('session', 'slot')
   and deleted_at is null and version > 0 order by id""")
@@ -74,6 +80,12 @@ where g.project_id = :project and g.kind not in ('session', 'slot') and g.delete
   and not exists (select 1 from erasures x where x.done_at is null and x.kind in ('stream', 'event')
     and x.stream_id = g.stream_id)
 order by g.updated_at desc, g.id desc limit :limit""")
+
+
+def is_outdated(conn: Connection, project: int, stream_id: int) -> bool:
+    """Many sessions of the project came after it: an import of years is not paid for whole."""
+    newer = conn.scalar(_NEWER, {"project": project, "stream": stream_id, "limit": NEWEST_MAX})
+    return int(newer or 0) == NEWEST_MAX
 
 
 def distil_input(conn: Connection, project: int, stream_id: int, base: Settings) -> DistilInput | None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+from sqlalchemy import text
+
 from everkept.config import Settings
+from everkept.store.connection import Connection
 
 _CACHE_MAX = 4096
 _cache: dict[tuple[int, str, str], tuple[Settings, Settings]] = {}
@@ -23,3 +26,11 @@ def effective(base: Settings, project_json: str, stream_json: str = "{}") -> Set
     settings = base.with_overrides(json.loads(project_json), json.loads(stream_json))
     _cache[key] = (base, settings)
     return settings
+
+
+_OF_PROJECT = text("select settings from projects where id = :project")
+
+
+def effective_of_project(conn: Connection, base: Settings, project: int) -> Settings:
+    """The settings in force for what belongs to no stream."""
+    return effective(base, str(conn.scalar(_OF_PROJECT, {"project": project}) or "{}"))

@@ -36,6 +36,7 @@ from everkept.store.destroy import (
 )
 from everkept.store.destroy_agents import carriers_of, forget_digest, forget_tellings, parents_of
 from everkept.store.facts import JUDGE, judge_wish
+from everkept.store.generations import REVIEW, generation_of, session_of
 from everkept.store.jobs import discard_by_hand, ensure_lane, release_by_hand, require_lease, schedule
 from everkept.store.residue import plan_erase, residue
 from everkept.store.search import find_passages_of, hide_passages
@@ -206,9 +207,8 @@ def _erase_event(conn: Connection, project: int, stream: int, seq: int) -> Erasu
     return _begin(conn, project, "event", subject=subject, stream=stream, seq=seq, destroyed=counts)
 
 
-_REVISED_BY = text("""
-select seq from events where stream_id = :stream and erased_at is null and metadata->>'revises' = :seq""")
-_REVISES = text("select metadata->>'revises' from events where stream_id = :stream and seq = :seq")
+_REVISED_BY = text("select seq from events where stream_id = :stream and revises = :seq")
+_REVISES = text("select revises from events where stream_id = :stream and seq = :seq")
 
 
 def _tellings(conn: Connection, stream: int, seq: int) -> list[int]:
@@ -343,6 +343,9 @@ def _concerns(conn: Connection, piece: Piece, kind: str, key: str) -> bool:
         subject = (conn.first(_STREAM, {"stream": stream, "project": piece.project}) or (None,))[0]
     elif kind == JUDGE:
         subject = int(key)
+    elif kind == REVIEW:
+        stream = session_of(conn, piece.project, generation_of(key))
+        subject = (conn.first(_STREAM, {"stream": stream, "project": piece.project}) or (None,))[0]
     match piece.kind:
         case "stream":
             return stream == piece.stream

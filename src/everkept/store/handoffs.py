@@ -54,7 +54,7 @@ class HandoffRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The handoff that is offered, why it is this one, and which others are open."""
+    """The handoff that is offered, why it is this one, and which others are open (the newest `OTHERS_MAX`)."""
 
     chosen: HandoffRow | None
     because: str
@@ -70,7 +70,18 @@ from handoffs h join sessions x on x.stream_id = h.stream_id join streams s on s
 where h.project_id = :project and s.erased_at is null and u.erased_at is null and not exists (
   select 1 from erasures r where r.done_at is null and r.kind = 'event' and r.stream_id = h.stream_id) """
 _BY_ID = text(_COLUMNS + "and h.id = :id")
-_OPEN = text(_COLUMNS + "and h.state = 'open' and h.expires_at > :now order by h.created_at desc, h.id desc")
+_OPEN = _COLUMNS + "and h.state = 'open' and h.expires_at > :now "
+_NEWEST_FIRST = "and h.stream_id <> :not_of order by h.created_at desc, h.id desc limit :limit"
+_IN_WORKTREE = text(_OPEN + "and h.worktree = :worktree " + _NEWEST_FIRST)
+_ON_BRANCH = text(_OPEN + "and h.branch = :branch " + _NEWEST_FIRST)
+_NEWEST_OPEN = text(_OPEN + _NEWEST_FIRST)
+_IN_ITS_PLACE = text(
+    _OPEN
+    + """and h.id in (
+  select id from handoffs where stream_id = :stream
+  union all select id from handoffs where project_id = :project and worktree = :worktree and state = 'open')
+order by h.created_at desc, h.id desc"""
+)
 _LIST = text(_COLUMNS + "and h.id < :before and (:state is null or (h.state = :state and (:state <> 'open'"
              " or h.expires_at > :now))) order by h.id desc limit :limit")  # fmt: skip
 _ADD = text("""
@@ -88,6 +99,9 @@ _EXPIRE = text("""
 update handoffs set state = 'expired', settled_at = :now where id in (
   select id from handoffs where state = 'open' and expires_at <= :now limit :limit)""")
 _NEWEST = 2**63 - 1
+OTHERS_MAX: Final = 20
+"""Of the other open handoffs so many are told of, newest first."""
+_NOBODY: Final = 0
 
 
 def _handoff(r: tuple[Any, ...]) -> HandoffRow:
@@ -106,25 +120,22 @@ def _write_ends(ends: Sequence[OpenEnd]) -> str:
     return json.dumps([asdict(end) for end in ends], ensure_ascii=False)
 
 
-def open_handoffs(conn: Connection, project: int) -> list[HandoffRow]:
-    """Newest first, at most one per worktree."""
-    return [_handoff(r) for r in conn.rows(_OPEN, {"project": project, "now": conn.now()})]
-
-
 def previous_handoff(conn: Connection, new_of: int, project: int, worktree: str | None) -> HandoffRow | None:
     """The open handoff of this worktree (without one: of this session) that a new one of session `new_of` replaces."""
-    return next((h for h in open_handoffs(conn, project) if _takes_place(h, new_of, worktree)), None)
+    return next(iter(_in_its_place(conn, new_of, project, worktree)), None)
 
 
-def _takes_place(old: HandoffRow, stream: int, worktree: str | None) -> bool:
-    return old.stream == stream or (worktree is not None and old.worktree == worktree)
+def _in_its_place(conn: Connection, stream: int, project: int, worktree: str | None) -> list[HandoffRow]:
+    """What is open of this session or in this worktree, newest first."""
+    params = {"project": project, "stream": stream, "worktree": worktree, "now": conn.now()}
+    return [_handoff(r) for r in conn.rows(_IN_ITS_PLACE, params)]
 
 
 def leave_handoff(conn: Connection, new: NewHandoff) -> HandoffRow:
     """Open it in the place of the worktree's earlier one. One of an earlier session is kept, but not opened."""
     now = conn.now()
     new = replace(new, left_at=min(new.left_at, now))  # a clock that was ahead would close its worktree to all others
-    there = [h for h in open_handoffs(conn, new.project) if _takes_place(h, new.stream, new.worktree)]
+    there = _in_its_place(conn, new.stream, new.project, new.worktree)
     later = next((h for h in there if h.stream != new.stream and h.created_at > new.left_at), None)
     id_ = conn.scalar(_ADD, {
         "project": new.project, "stream": new.stream, "worktree": new.worktree, "branch": new.branch,
@@ -160,16 +171,22 @@ def choose_handoff(
 
     A session is not offered what it left itself.
     """
-    there = [h for h in open_handoffs(conn, project) if h.stream != for_stream]
-    for because, fits in (
-        ("left in this worktree", lambda h: worktree is not None and h.worktree == worktree),
-        ("left on this branch", lambda h: branch is not None and h.branch == branch),
-        ("the newest of this project", lambda _: True),
-    ):
-        chosen = next(filter(fits, there), None)
-        if chosen is not None:
-            return Choice(chosen=chosen, because=because, others=tuple(h for h in there if h.id != chosen.id))
-    return Choice(chosen=None, because="no handoff is open", others=())
+    asked = {"project": project, "worktree": worktree, "branch": branch, "now": conn.now(),
+             "not_of": _NOBODY if for_stream is None else for_stream}  # fmt: skip
+    newest = [_handoff(r) for r in conn.rows(_NEWEST_OPEN, asked | {"limit": OTHERS_MAX + 1})]
+    for because, statement in (("left in this worktree", _IN_WORKTREE), ("left on this branch", _ON_BRANCH)):
+        row = conn.first(statement, asked | {"limit": 1})
+        if row is not None:
+            return _choice(_handoff(row), because, newest)
+    return _choice(newest[0], "the newest of this project", newest) if newest else _NOTHING_OPEN
+
+
+_NOTHING_OPEN: Final = Choice(chosen=None, because="no handoff is open", others=())
+
+
+def _choice(chosen: HandoffRow, because: str, newest: Sequence[HandoffRow]) -> Choice:
+    others = tuple(h for h in newest if h.id != chosen.id)[:OTHERS_MAX]
+    return Choice(chosen=chosen, because=because, others=others)
 
 
 def acknowledge_handoff(conn: Connection, project: int, handoff: int, by: str) -> bool:

@@ -12,6 +12,7 @@ from sqlalchemy import text
 from everkept.domain.jobs import Discard, Done, GiveUp, Lease, Outcome, Retry, Schedule, Snooze, Uses
 from everkept.errors import LeaseLost
 from everkept.store.connection import Connection
+from everkept.store.generations import follow_job
 
 USES: tuple[Uses, ...] = ("local", "model", "embedder")
 HISTORY_MAX = 20
@@ -157,7 +158,7 @@ def _add_ready(conn: Connection, lane: int, use: str, n: int) -> None:
 
 
 _EXPIRED = text("""
-select id, lane_id, uses, crashes, attempts, history, owner, charged_s from jobs
+select id, lane_id, uses, crashes, attempts, history, owner, charged_s, project_id, kind, key from jobs
 where state = 'leased' and (lease_until <= :now or exists (
   select 1 from workers w where w.id = jobs.owner and w.seen_at <= :dead)) order by lease_until limit :limit""")
 _EXPIRE = text("""
@@ -181,7 +182,7 @@ def expire_leases(conn: Connection, crashes_max: int, limit: int = 100, unseen_s
     now = conn.now()
     unseen = -1 if unseen_s is None else now - int(unseen_s * 1e6)
     gone = []
-    for job, lane, _use, crashes, _attempts, history, owner, charged in conn.rows(
+    for job, lane, _use, crashes, _attempts, history, owner, charged, project, kind, key in conn.rows(
         _EXPIRED, {"now": now, "dead": unseen, "limit": limit}
     ):
         dead = crashes >= crashes_max
@@ -191,6 +192,8 @@ def expire_leases(conn: Connection, crashes_max: int, limit: int = 100, unseen_s
             "finished": now if dead else None, "history": add_history(history, now, "crashed", error),
         })  # fmt: skip
         _leave(conn, lane, charged, charged)
+        if dead:
+            follow_job(conn, project, kind, key, "dead", error)
         gone.append(Expired(job, owner, dead))
     if gone:
         conn.hint(now)
@@ -522,6 +525,8 @@ def finish(conn: Connection, lease: Lease, outcome: Outcome, ran_s: float) -> st
             )
     conn.run(_FINISH, row)
     _leave(conn, lease.lane, lease.charged_s, ran_s)
+    if row["state"] in ("dead", "discarded"):
+        follow_job(conn, lease.project, lease.kind, lease.key, row["state"], row["error"])
     if row["state"] == "waiting":
         conn.hint(row["due"])
     return str(row["state"])
@@ -560,7 +565,7 @@ def running_by_use(conn: Connection) -> dict[str, int]:
 # ---- by hand
 
 _LOAD = text(
-    "select id, state, lane_id, uses, history, charged_s, fence from jobs where id = :id and project_id = :project"
+    "select id, state, lane_id, uses, history, charged_s, kind, key from jobs where id = :id and project_id = :project"
 )
 _HAND_RETRY = text("""
 update jobs set state = 'waiting', due_at = :now, first_due_at = :now, budget = budget + 1, attempts = 0, crashes = 0,
@@ -583,6 +588,7 @@ def retry_by_hand(conn: Connection, project: int, job: int) -> bool:
         return False
     now = conn.now()
     conn.run(_HAND_RETRY, {"id": job, "now": now, "history": add_history(row[4], now, "by_hand", "retried by hand")})
+    follow_job(conn, project, row[6], row[7], "waiting", None)
     conn.hint(now)
     return True
 
@@ -602,7 +608,7 @@ def discard_by_hand(conn: Connection, project: int, job: int, why: str) -> bool:
     row = conn.first(_LOAD, {"id": job, "project": project})
     if row is None or row[1] in ("done", "discarded"):
         return False
-    _, state, lane, use, history, charged, _ = row
+    _, state, lane, use, history, charged, kind, key = row
     now = conn.now()
     if state == "ready":
         _add_ready(conn, lane, use, -1)
@@ -612,6 +618,7 @@ def discard_by_hand(conn: Connection, project: int, job: int, why: str) -> bool:
         _HAND_DISCARD,
         {"id": job, "now": now, "why": why, "history": add_history(history, now, "by_hand", f"discarded: {why}")},
     )
+    follow_job(conn, project, kind, key, "discarded", why)
     return True
 
 
@@ -620,7 +627,7 @@ def release_by_hand(conn: Connection, project: int, job: int) -> bool:
     row = conn.first(_LOAD, {"id": job, "project": project})
     if row is None or row[1] != "leased":
         return False
-    _, _, lane, _, history, charged, _ = row
+    _, _, lane, _, history, charged, _, _ = row
     now = conn.now()
     _leave(conn, lane, charged, charged)
     conn.run(

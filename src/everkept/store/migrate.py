@@ -24,7 +24,6 @@ from everkept.store.connection import Connection
 from everkept.store.copy import copy_store
 from everkept.store.dialect import sqlite_dialect
 from everkept.store.sqlite import choose_driver, open_file, translate
-from everkept.store.tables import FULL_TEXT_SQLITE, metadata
 
 log = structlog.get_logger("everkept.store")
 SCHEMA = 1
@@ -103,6 +102,8 @@ def read_revision(raw: Any) -> str | None:
 
 def schema_statements(dialect: Dialect | None = None) -> list[str]:
     """The DDL of the whole schema in the order in which it can be run, for SQLite unless another dialect is given."""
+    from everkept.store.tables import FULL_TEXT_SQLITE, metadata  # a tenth of a start, and only a new file needs them
+
     dialect = dialect or sqlite_dialect()
     statements: list[str] = []
     for table in metadata.sorted_tables:

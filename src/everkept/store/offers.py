@@ -48,9 +48,15 @@ _TO = text(
     _COLUMNS + "and agent = :agent and native_id = :native and epoch = :epoch and state <> 'expired' order by id"
 )
 _EPOCH = text("select max(epoch) from offers where project_id = :project and agent = :agent and native_id = :native")
+_EPOCH_SINCE = text("""
+select epoch, min(offered_at) from offers where project_id = :project and agent = :agent and native_id = :native
+group by epoch order by epoch desc limit 1""")
+SAME_START_US: Final = 10_000_000
+"""A clear or compaction that is told again within this is the same one: two hooks were fired, or one twice."""
 _ADD = text("""
 insert into offers(project_id, agent, native_id, epoch, handoff_id, items, body, state, offered_at)
 values(:project, :agent, :native, :epoch, :handoff, :items, :body, 'offered', :now) returning id""")
+_PROJECT = text("select project_id from offers where id = :id")
 _SHOWN = text("""
 update offers set state = 'shown', shown_at = :now, shown_seq = coalesce((select s.last_seq from streams s
     where s.project_id = :project and s.kind = 'session' and s.name = offers.agent || '/' || offers.native_id), 0)
@@ -84,6 +90,15 @@ def current_epoch(conn: Connection, project: int, agent: str, native: str) -> in
     return int(conn.scalar(_EPOCH, {"project": project, "agent": agent, "native": native}) or 0)
 
 
+def epoch_to_begin(conn: Connection, project: int, agent: str, native: str) -> int:
+    """The epoch after a clear or compaction that is told now; told again within seconds, it has begun already."""
+    row = conn.first(_EPOCH_SINCE, {"project": project, "agent": agent, "native": native})
+    if row is None:
+        return 1
+    epoch, since = row
+    return int(epoch) if epoch > 0 and conn.now() - since <= SAME_START_US else int(epoch) + 1
+
+
 def make_offer(
     conn: Connection, project: int, receiver: Receiver, *, handoff: int | None, items: Sequence[str], body: str
 ) -> OfferRow:
@@ -109,6 +124,11 @@ def offers_to(conn: Connection, project: int, receiver: Receiver) -> list[OfferR
     """Oldest first, of this epoch."""
     return [_offer(r) for r in conn.rows(_TO, {
         "project": project, "agent": receiver.agent, "native": receiver.native, "epoch": receiver.epoch})]  # fmt: skip
+
+
+def project_of_offer(conn: Connection, offer: int) -> int | None:
+    found = conn.scalar(_PROJECT, {"id": offer})
+    return None if found is None else int(found)
 
 
 def note_shown(conn: Connection, project: int, offer: int) -> None:

@@ -1,27 +1,24 @@
-"""Pages: versions that are never lost, sections that are searched, and deletes that stay (E03)."""
+"""Pages: versions that are never lost, what supersedes what, and deletes that stay (E03)."""
 
 from __future__ import annotations
 
-import json
+import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import text
 
 from everkept.domain.erase import ERASED_MARK
-from everkept.domain.ids import ProjectId, SubjectId, row_id
-from everkept.domain.pages import MAINTAINED, PageText, Section, links_of, sections_of
-from everkept.domain.passage import Analysed, Traits, analyse
+from everkept.domain.ids import row_id
+from everkept.domain.pages import PageText, links_of, without_lines
 from everkept.errors import Conflict, NotFound
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
-from everkept.store.embeddings import around_input, forget_embeddings, own_input
+from everkept.store.page_sections import drop_sections, index_page, sections_of_page
 from everkept.store.projects import ensure_subject
-from everkept.store.search import NewPassage, delete_passages, find_passages_of, index_passages
 from everkept.store.sessions import OWNER
-from everkept.store.streams import wake_embedder
 
 BY_ITSELF: Final = frozenset({"digest", "distiller", "import"})
 """Authors that write without being asked: what a person deleted they do not bring back."""
@@ -61,6 +58,8 @@ class PageRow:
     author: str
     reason: str | None
     content_hash: str
+    pinned_at: int | None
+    """No proposal changes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +75,7 @@ class VersionRow:
 
 _COLUMNS = """
 select g.id, g.project_id, g.kind, g.slug, g.title, g.version, g.stream_id, g.source, g.superseded_by, g.created_at,
-  g.updated_at, g.deleted_at, v.body, v.author, v.reason, v.content_hash
+  g.updated_at, g.deleted_at, v.body, v.author, v.reason, v.content_hash, g.pinned_at
 from pages g join page_versions v on v.page_id = g.id and v.version = g.version
   join subjects u on u.id = g.subject_id and u.erased_at is null
 where g.project_id = :project and not exists (select 1 from erasures x where x.done_at is null
@@ -97,19 +96,18 @@ insert into pages(project_id, subject_id, kind, slug, title, version, stream_id,
 values(:project, :subject, :kind, :slug, :title, 1, :stream, :source, :now, :now) returning id""")
 _MOVE = text("""
 update pages set kind = :kind, title = :title, version = :version, stream_id = coalesce(:stream, stream_id),
-  source = coalesce(source, :source), updated_at = :now, deleted_at = null, superseded_by = null where id = :id""")
+  source = coalesce(source, :source), updated_at = :now, deleted_at = null,
+  superseded_by = case when :by_itself then superseded_by end where id = :id""")
 _ADD_VERSION = text("""
 insert into page_versions(page_id, version, base, title, body, author, reason, content_hash, created_at)
 values(:page, :version, :base, :title, :body, :author, :reason, :hash, :now)""")
 _SUPERSEDE = text("""
-update pages set superseded_by = :by, updated_at = :now where project_id = :project and slug = :slug and id <> :by""")
+update pages set superseded_by = :by, updated_at = :now where project_id = :project and slug = :slug and id <> :by
+  and exists (select 1 from pages g where g.id = :by and g.superseded_by is null)""")
 _DELETE = text("update pages set deleted_at = :now, updated_at = :now where id = :id")
-_SECTIONS = text("select id, anchor, text_hash from page_sections where page_id = :page order by ordinal")
-_DROP_SECTIONS = text("delete from page_sections where id in (select value from json_each(:ids))")
-_ADD_SECTION = text("""
-insert into page_sections(page_id, ordinal, anchor, heading, body, text_hash)
-values(:page, :ordinal, :anchor, :heading, :body, :hash) returning id""")
-_ORDER = text("update page_sections set ordinal = :ordinal where id = :id and ordinal <> :ordinal")
+_PASS_ON = text("""
+update pages set superseded_by = (select g.superseded_by from pages g where g.id = :id), updated_at = :now
+where superseded_by = :id returning id, stream_id""")
 _DROP_LINKS = text("delete from page_links where page_id = :page")
 _ADD_LINK = text("insert into page_links(page_id, target) values(:page, :target) on conflict do nothing")
 _NEWEST = 2**63 - 1
@@ -119,7 +117,7 @@ def _page(r: tuple[Any, ...]) -> PageRow:
     return PageRow(
         id=r[0], project=r[1], kind=r[2], slug=r[3], title=r[4], version=r[5], stream=r[6], source=r[7],
         superseded_by=r[8], created_at=r[9], updated_at=r[10], deleted_at=r[11], body=r[12], author=r[13],
-        reason=r[14], content_hash=r[15],
+        reason=r[14], content_hash=r[15], pinned_at=r[16],
     )  # fmt: skip
 
 
@@ -139,13 +137,18 @@ def get_page(conn: Connection, project: int, slug: str) -> PageRow:
     return found
 
 
+def page_by_id(conn: Connection, project: int, page: int) -> PageRow | None:
+    """Also one that was deleted."""
+    row = conn.first(_BY_ID, {"project": project, "id": page})
+    return None if row is None else _page(row)
+
+
 _ID = re.compile(r"pag_([1-9]\d{0,17})")
 
 
 def _by_id(conn: Connection, project: int, name: str) -> PageRow | None:
     given = _ID.fullmatch(name)
-    row = None if given is None else conn.first(_BY_ID, {"project": project, "id": int(given[1])})
-    return None if row is None else _page(row)
+    return None if given is None else page_by_id(conn, project, int(given[1]))
 
 
 def list_pages(
@@ -158,14 +161,21 @@ def list_pages(
         "limit": limit})]  # fmt: skip
 
 
-_MAINTAINED_PAGES = text(_COLUMNS + "and g.kind <> 'session' and g.deleted_at is null and g.superseded_by is null"
-                         " order by case g.kind when 'rule' then 0 when 'slot' then 1 else 2 end, g.updated_at desc,"
-                         " g.id desc limit :limit")  # fmt: skip
+_STANDING_PAGES = text(_COLUMNS + "and g.kind in ('rule', 'slot') and g.deleted_at is null and g.superseded_by is null"
+                       " order by g.kind, g.updated_at desc, g.id desc limit :limit")  # fmt: skip
+_OTHER_MAINTAINED_PAGES = text(_COLUMNS + "and g.kind <> 'session' and g.deleted_at is null and g.superseded_by is null"
+                               " and g.kind not in ('rule', 'slot')"
+                               " order by g.updated_at desc, g.id desc limit :limit")  # fmt: skip
 
 
 def maintained_pages(conn: Connection, project: int, limit: int) -> list[PageRow]:
-    """What somebody keeps true, rules first and then the last written: no page of a session."""
-    return [_page(r) for r in conn.rows(_MAINTAINED_PAGES, {"project": project, "limit": limit})]
+    """What somebody keeps true, rules first, then slots, then the last written: no page of a session.
+
+    By two indexes, so that a session's start reads these few however many there are.
+    """
+    first = conn.rows(_STANDING_PAGES, {"project": project, "limit": limit})
+    others = conn.rows(_OTHER_MAINTAINED_PAGES, {"project": project, "limit": limit - len(first)})
+    return [_page(r) for r in (*first, *others)]
 
 
 def page_history(conn: Connection, page: int, limit: int = 50) -> list[VersionRow]:
@@ -189,23 +199,24 @@ def write_page(conn: Connection, new: NewPage) -> PageRow | None:
 
     The same text again is no new version. Raises Conflict where `base` is not the newest version any more.
     """
-    if conn.first(_BLANKED, {"project": new.project, "source": new.source}) is not None:
-        return None
     there = _there(conn, new)
+    if new.author in BY_ITSELF and _stays_deleted(conn, new, there):
+        return None
     if there is not None:
-        if there.deleted_at is not None and new.author in BY_ITSELF:
-            return None
         if new.base is not None and new.base != there.version:
             raise Conflict(
                 f"page {there.slug!r} is at version {there.version}, and this was written on version {new.base};"
                 " read it again and write on that",
                 slug=there.slug, version=there.version,
             )  # fmt: skip
-        if there.deleted_at is None and there.content_hash == new.text.content_hash and there.kind == new.kind:
+        if _says_the_same(there, new):
             _supersede(conn, new, there.id)
             return there
+    if there is not None and (there.title, there.kind) != (new.text.title, new.kind):  # each passage names them
+        drop_sections(conn, new.project, sections_of_page(conn, there.id))
     page, version = _write_version(conn, new, there)
-    _index(conn, new, page)
+    index_page(conn, new.project, page, new.kind, new.text)
+    _link(conn, page, new.text.body)
     _supersede(conn, new, page)
     record_changes(conn, new.project, [NewChange(
         kind="page.written", ref=row_id("pag", page), stream=new.stream,
@@ -216,12 +227,40 @@ def write_page(conn: Connection, new: NewPage) -> PageRow | None:
     return _page(row)
 
 
+def _says_the_same(there: PageRow, new: NewPage) -> bool:
+    """Nothing is to be written. A superseded page is current again when a person writes it, whatever it says."""
+    if there.deleted_at is not None or (there.superseded_by is not None and new.author not in BY_ITSELF):
+        return False
+    return there.content_hash == new.text.content_hash and there.kind == new.kind
+
+
 def _supersede(conn: Connection, new: NewPage, page: int) -> None:
+    """Only what is current itself takes another's place, so that no two pages ever hide each other."""
     if new.supersedes is not None:
         conn.run(_SUPERSEDE, {"project": new.project, "slug": new.supersedes, "by": page, "now": conn.now()})
 
 
 _BLANKED = text("select 1 from pages where project_id = :project and source = :source and version = 0")
+_ENTOMBED = text("select 1 from pages where project_id = :project and slug = :tomb")
+_SECRET = text("select secret from projects where id = :project")
+
+
+def _stays_deleted(conn: Connection, new: NewPage, there: PageRow | None) -> bool:
+    """Whether a person deleted this page, also where an erase then took its words (E03)."""
+    if conn.first(_BLANKED, {"project": new.project, "source": new.source}) is not None:
+        return True
+    return was_deleted(conn, new.project, new.slug) if there is None else there.deleted_at is not None
+
+
+def was_deleted(conn: Connection, project: int, slug: str) -> bool:
+    """Whether a page of this slug was deleted by a person, and then lost its words to an erase."""
+    return conn.first(_ENTOMBED, {"project": project, "tomb": _tomb(conn, project, slug)}) is not None
+
+
+def _tomb(conn: Connection, project: int, slug: str) -> str:
+    """What stands for the slug of such a page. Keyed, so that it tells no word of it."""
+    secret = bytes(conn.scalar(_SECRET, {"project": project}) or b"")
+    return ERASED_MARK + hashlib.blake2b(slug.encode(), key=secret[:64], digest_size=16).hexdigest()
 
 
 def _there(conn: Connection, new: NewPage) -> PageRow | None:
@@ -243,7 +282,7 @@ def _write_version(conn: Connection, new: NewPage, there: PageRow | None) -> tup
         page, version = there.id, there.version + 1
         conn.run(_MOVE, {
             "id": page, "kind": new.kind, "title": new.text.title, "version": version, "stream": new.stream,
-            "source": new.source, "now": now})  # fmt: skip
+            "source": new.source, "by_itself": new.author in BY_ITSELF, "now": now})  # fmt: skip
     conn.run(_ADD_VERSION, {
         "page": page, "version": version, "base": None if there is None else there.version, "title": new.text.title,
         "body": new.text.body, "author": new.author, "reason": new.reason, "hash": new.text.content_hash, "now": now,
@@ -251,112 +290,41 @@ def _write_version(conn: Connection, new: NewPage, there: PageRow | None) -> tup
     return int(page), version
 
 
+def _link(conn: Connection, page: int, body: str) -> None:
+    conn.run(_DROP_LINKS, {"page": page})
+    conn.many(_ADD_LINK, [{"page": page, "target": slug} for slug in links_of(body)])
+
+
 def delete_page(conn: Connection, project: int, slug: str) -> PageRow:
-    """Take a page out of search and lists; its versions stay, and nothing brings it back by itself."""
+    """Take a page out of search and lists; its versions stay, and nothing brings it back by itself.
+
+    What it had superseded is current again, or superseded by what took its own place.
+    """
     page = get_page(conn, project, slug)
     conn.run(_DELETE, {"id": page.id, "now": conn.now()})
-    _drop_sections(conn, project, [r[0] for r in conn.rows(_SECTIONS, {"page": page.id})])
+    drop_sections(conn, project, sections_of_page(conn, page.id))
     conn.run(_DROP_LINKS, {"page": page.id})
-    record_changes(conn, project, [NewChange(kind="page.deleted", ref=row_id("pag", page.id), stream=page.stream)])
+    record_changes(conn, project, [
+        NewChange(kind="page.deleted", ref=row_id("pag", page.id), stream=page.stream),
+        *(NewChange(kind="page.restored", ref=row_id("pag", older), stream=stream)
+          for older, stream in _pass_on(conn, page.id)),
+    ])  # fmt: skip
     return page
 
 
-# ---- sections
+_PIN = text("update pages set pinned_at = case when :pinned then coalesce(pinned_at, :now) end where id = :id")
 
 
-def _index(conn: Connection, new: NewPage, page: int) -> None:
-    """Sections that stayed as they were keep their passages and vectors."""
-    sections = sections_of(new.text.title, new.text.body)
-    there = {(r[1], r[2]): r[0] for r in conn.rows(_SECTIONS, {"page": page})}
-    wanted = {(s.anchor, s.text_hash) for s in sections}
-    _drop_sections(conn, new.project, [id_ for key, id_ in there.items() if key not in wanted])
-    added: list[tuple[int, Section]] = []
-    for ordinal, section in enumerate(sections):
-        id_ = there.get((section.anchor, section.text_hash))
-        if id_ is not None:
-            conn.run(_ORDER, {"id": id_, "ordinal": ordinal})
-            continue
-        row = conn.scalar(_ADD_SECTION, {
-            "page": page, "ordinal": ordinal, "anchor": section.anchor, "heading": section.heading,
-            "body": section.body, "hash": section.text_hash})  # fmt: skip
-        added.append((int(row), section))
-    _index_sections(conn, new, added)
-    conn.run(_DROP_LINKS, {"page": page})
-    conn.many(_ADD_LINK, [{"page": page, "target": slug} for slug in links_of(new.text.body)])
+def pin_page(conn: Connection, project: int, slug: str, *, pinned: bool) -> PageRow:
+    """Keep a page from proposals, or let them at it again. Raises NotFound."""
+    page = get_page(conn, project, slug)
+    conn.run(_PIN, {"id": page.id, "pinned": pinned, "now": conn.now()})
+    return get_page(conn, project, page.slug)
 
 
-def _index_sections(conn: Connection, new: NewPage, added: Sequence[tuple[int, Section]]) -> None:
-    if not added:
-        return
-    subject = SubjectId(ensure_subject(conn, new.project, OWNER))
-    kept_true = int(Traits.MAINTAINED) if new.kind in MAINTAINED else 0
-    index_passages(conn, [
-        NewPassage(project=ProjectId(new.project), subject=subject, kind="page", ref=row, occurred_at_us=conn.now(),
-                   analysed=_analysed(section_text(new.text.title, section.heading, section.body), kept_true))
-        for row, section in added
-    ])  # fmt: skip
-    wake_embedder(conn, new.project)
-
-
-def _analysed(words: str, traits: int) -> Analysed:
-    found = analyse(words)
-    return replace(found, traits=found.traits | traits)
-
-
-def section_text(title: str, heading: str, body: str) -> str:
-    """What of a section is searched: also where it stands."""
-    return f"{title}\n{body}" if heading == title else f"{title}: {heading}\n{body}"
-
-
-_SECTION_TEXTS = text("""
-select g.title, n.heading, n.body from page_sections n join pages g on g.id = n.page_id
-where n.id in (select value from json_each(:ids))""")
-
-
-def _forget(conn: Connection, project: int, sections: Sequence[int]) -> None:
-    """What embedders made of these sections is kept no longer than the sections."""
-    texts = [section_text(*r) for r in conn.rows(_SECTION_TEXTS, {"ids": json.dumps(list(sections))})]
-    forget_embeddings(conn, project, [x for t in texts for x in (own_input(t), around_input(f"{None}: {t}"))])
-
-
-def _drop_sections(conn: Connection, project: int, sections: Sequence[int]) -> None:
-    if sections:
-        _forget(conn, project, sections)
-        delete_passages(conn, ProjectId(project), find_passages_of(conn, "page", sections))
-        conn.run(_DROP_SECTIONS, {"ids": json.dumps(list(sections))})
-
-
-_SECTION_ROWS = text("""
-select n.id, g.id, g.slug, g.kind, g.title, g.version, g.superseded_by, n.anchor, n.heading, n.body, g.updated_at,
-  g.stream_id
-from page_sections n join pages g on g.id = n.page_id
-where g.project_id = :project and g.deleted_at is null and g.superseded_by is null
-  and n.id in (select value from json_each(:ids))""")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SectionRow:
-    id: int
-    page: int
-    slug: str
-    kind: str
-    title: str
-    version: int
-    superseded_by: int | None
-    anchor: str
-    heading: str
-    body: str
-    updated_at: int
-    stream: int | None
-
-
-def sections_by_id(conn: Connection, project: int, ids: Sequence[int]) -> dict[int, SectionRow]:
-    rows = conn.rows(_SECTION_ROWS, {"project": project, "ids": json.dumps(list(ids))})
-    return {
-        r[0]: SectionRow(id=r[0], page=r[1], slug=r[2], kind=r[3], title=r[4], version=r[5], superseded_by=r[6],
-                         anchor=r[7], heading=r[8], body=r[9], updated_at=r[10], stream=r[11])
-        for r in rows
-    }  # fmt: skip
+def _pass_on(conn: Connection, page: int) -> list[tuple[int, int | None]]:
+    """Let what superseded a page supersede what it had superseded, if there is such a page: (page, stream) of each."""
+    return [(r[0], r[1]) for r in conn.rows(_PASS_ON, {"id": page, "now": conn.now()})]
 
 
 # ---- erasing
@@ -367,23 +335,56 @@ def erase_pages(conn: Connection, ids: Sequence[int], *, project: int, keep_dele
 
     `keep_deleted`: of one that a person had deleted a row without words stays, so that it is not made again.
     """
-    given = {"ids": json.dumps(list(ids)), "mark": ERASED_MARK}
-    sections = [r[0] for r in conn.rows(_SECTIONS_OF, given)]
-    _forget(conn, project, sections)
-    gone = delete_passages(conn, ProjectId(project), find_passages_of(conn, "page", sections)) if sections else 0
-    for statement in (*_ERASE, _ERASE_SUPERSEDED, *([_BLANK] if keep_deleted else []), _ERASE_ROWS):
-        conn.run(statement, given)
+    gone = sum(_destroy_words(conn, project, page) for page in ids)
+    for page in ids:
+        _pass_on(conn, page)
+        deleted = conn.first(_DELETED, {"id": page}) if keep_deleted else None
+        if deleted is None:
+            conn.run(_ERASE_ROW, {"id": page})
+        else:
+            _entomb(conn, project, page, deleted[0])
     return gone
 
 
-_SECTIONS_OF = text("select id from page_sections where page_id in (select value from json_each(:ids))")
-_ERASE = tuple(
-    text(f"delete from {table} where page_id in (select value from json_each(:ids))")
-    for table in ("page_sections", "page_links", "page_versions")
-)
-_ERASE_SUPERSEDED = text("""
-update pages set superseded_by = null where superseded_by in (select value from json_each(:ids))""")
-_BLANK = text("""
-update pages set title = '', slug = :mark || cast(id as text), version = 0
-where id in (select value from json_each(:ids)) and deleted_at is not null""")
-_ERASE_ROWS = text("delete from pages where id in (select value from json_each(:ids)) and version > 0")
+def take_out_lines(conn: Connection, project: int, page: int, added: str) -> bool:
+    """Rewrite every version without the lines of `added`, as an erase needs it; whether any had one of them."""
+    newest = conn.first(_BY_ID, {"project": project, "id": page})
+    if newest is None:
+        return False
+    touched = False
+    for version, title, body in conn.rows(_ALL_TEXTS, {"page": page}):
+        text_now = PageText(title=title, body=without_lines(body, added))
+        if text_now.body != body:
+            touched = True
+            conn.run(_REWRITE, {
+                "page": page, "version": version, "body": text_now.body, "hash": text_now.content_hash})  # fmt: skip
+    row = _page(newest)
+    if touched and row.deleted_at is None:
+        body = without_lines(row.body, added)
+        index_page(conn, project, page, row.kind, PageText(title=row.title, body=body))
+        _link(conn, page, body)
+    return touched
+
+
+_ALL_TEXTS = text("select version, title, body from page_versions where page_id = :page order by version")
+_REWRITE = text("""
+update page_versions set body = :body, content_hash = :hash where page_id = :page and version = :version""")
+
+
+def _destroy_words(conn: Connection, project: int, page: int) -> int:
+    gone = drop_sections(conn, project, sections_of_page(conn, page))
+    for statement in (_DROP_LINKS, _DROP_VERSIONS):
+        conn.run(statement, {"page": page})
+    return gone
+
+
+def _entomb(conn: Connection, project: int, page: int, slug: str) -> None:
+    """One row for a slug is enough; any further one is known by its source alone."""
+    tomb = f"{ERASED_MARK}{page}" if was_deleted(conn, project, slug) else _tomb(conn, project, slug)
+    conn.run(_ENTOMB, {"id": page, "tomb": tomb})
+
+
+_DROP_VERSIONS = text("delete from page_versions where page_id = :page")
+_DELETED = text("select slug from pages where id = :id and deleted_at is not null")
+_ENTOMB = text("update pages set title = '', slug = :tomb, version = 0, superseded_by = null where id = :id")
+_ERASE_ROW = text("delete from pages where id = :id and version > 0")

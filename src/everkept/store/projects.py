@@ -12,7 +12,9 @@ from sqlalchemy import text
 from everkept.domain.erase import ERASED_MARK
 from everkept.errors import Conflict, NotFound
 from everkept.store.connection import Connection
+from everkept.store.generations import anything_waits, ensure_state
 from everkept.store.jobs import ensure_lane
+from everkept.store.review_jobs import wake_scheduler
 
 DEFAULT_PROJECT = "default"
 """Where the memory of those who name no project is; there always is one."""
@@ -72,6 +74,7 @@ def ensure_project(conn: Connection, name: str, secret: bytes, settings: Mapping
     project = find_project(conn, name)
     assert project is not None
     ensure_lane(conn, project.id, 0)
+    ensure_state(conn, project.id)
     return project
 
 
@@ -90,9 +93,35 @@ def update_project(conn: Connection, name: str, new_name: str | None, settings: 
         conn.run(_RENAME, {"id": project.id, "new": new_name})
     if settings is not None:
         conn.run(_SET, {"id": project.id, "settings": json.dumps(dict(settings))})
+        if anything_waits(conn, project.id):  # its reviews may be wanted again
+            wake_scheduler(conn, project.id)
     found = find_project(conn, new_name or name)
     assert found is not None
     return found
+
+
+_WORKSPACE = text("select id from workspaces where name = :name")
+_ADD_WORKSPACE = text("insert into workspaces(name, created_at) values(:name, :now) on conflict do nothing")
+_TAKEN = text("select 1 from projects where workspace_id = :workspace and name = :name and id <> :id")
+_MOVE = text("update projects set workspace_id = :workspace where id = :id and erased_at is null")
+
+
+def ensure_workspace(conn: Connection, name: str) -> int:
+    """The workspace of this name, made if there is none."""
+    conn.run(_ADD_WORKSPACE, {"name": name, "now": conn.now()})
+    return int(conn.scalar(_WORKSPACE, {"name": name}))
+
+
+def move_project(conn: Connection, project: int, workspace: int, name: str) -> None:
+    """Take a project, called `name`, to another workspace: one row. All that is in it names the project by number; its
+    reviews name the workspace too, and follow by their key.
+
+    Raises Conflict where that workspace has a project of this name, NotFound where the project was erased.
+    """
+    if conn.first(_TAKEN, {"workspace": workspace, "name": name, "id": project}) is not None:
+        raise Conflict(f"that workspace has a project {name!r} already; rename one of them first", project=name)
+    if conn.run(_MOVE, {"workspace": workspace, "id": project}) == 0:
+        raise NotFound(f"there is no project {name!r}", project=name)
 
 
 _SUBJECT = text("""
@@ -141,7 +170,7 @@ _KEY_ADD = text(
 )
 _KEY_FIND = text("""
 select p.name from api_keys k join projects p on p.id = k.project_id
-where k.token_hash = :hash and k.revoked_at is null and p.erased_at is null""")
+where k.token_hash = :hash and k.revoked_at is null and p.erased_at is null and p.workspace_id = 1""")
 _KEY_LIST = text("""
 select k.id, k.name, p.name, k.created_at, k.revoked_at from api_keys k left join projects p on p.id = k.project_id
 order by k.id""")

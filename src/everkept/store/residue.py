@@ -28,6 +28,8 @@ _EVENT = {
   and r.asked_at <= :until""",
     "pages": "pages g where g.stream_id = :stream and g.version > 0 and g.created_at <= :until and {session}",
     "handoffs": f"handoffs h where h.stream_id = :stream and h.expires_at <= :until + {KEPT_US} and {{session}}",
+    "observations": "observations o where o.stream_id = :stream and o.seq = :seq",
+    "quotes": "proposal_quotes q where q.stream_id = :stream and q.seq = :seq",
 }
 _STREAM = {
     "threads": "streams s where s.id = :stream and s.project_id = :project and {named}",
@@ -45,6 +47,11 @@ _STREAM = {
     "pages": "pages g where g.stream_id = :stream",
     "handoffs": "handoffs h where h.stream_id = :stream",
     "sessions": "sessions x where x.stream_id = :stream",
+    "reviews": "generations g where g.stream_id = :stream",
+    "observations": "observations o where o.stream_id = :stream",
+    "proposals": """(
+  select p.id from proposals p where p.stream_id = :stream
+  union select q.proposal_id from proposal_quotes q where q.stream_id = :stream) p""",
     "replies": """replies r where r.subject_id = (select s.subject_id from streams s where s.id = :stream)
   and json_extract(r.recipe, '$.stream') = :stream""",
     "names in changes": """changes c where c.project_id = :project and c.stream_id = :stream
@@ -63,6 +70,12 @@ _SUBJECT = {
     "pages": "pages g where g.subject_id = :subject",
     "handoffs": "handoffs h join streams s on s.id = h.stream_id where s.subject_id = :subject",
     "sessions": "sessions x join streams s on s.id = x.stream_id where s.subject_id = :subject",
+    "reviews": "streams s join generations g on g.stream_id = s.id where s.subject_id = :subject",
+    "observations": "streams s join observations o on o.stream_id = s.id where s.subject_id = :subject",
+    "proposals": """(
+  select p.id from streams s join proposals p on p.stream_id = s.id where s.subject_id = :subject
+  union select q.proposal_id from streams s join proposal_quotes q on q.stream_id = s.id
+  where s.subject_id = :subject) p""",
     "entities": "entities n where n.subject_id = :subject",
     "names": "entity_aliases a where a.subject_id = :subject",
     "replies": "replies r where r.subject_id = :subject",
@@ -83,6 +96,9 @@ _PROJECT = {
     "pages": "pages g where g.project_id = :project",
     "handoffs": "handoffs h where h.project_id = :project",
     "sessions": "sessions x where x.project_id = :project",
+    "reviews": "generations g where g.project_id = :project",
+    "observations": "observations o where o.project_id = :project",
+    "proposals": "proposals p where p.project_id = :project",
     "offers": "offers o where o.project_id = :project",
     "aliases": "project_aliases a where a.project_id = :project",
     "entities": "entities n where n.project_id = :project",

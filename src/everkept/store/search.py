@@ -239,22 +239,28 @@ def load_hits(conn: Connection, scope: Scope, passage_ids: Sequence[int]) -> lis
     return list(map(Hit._make, conn.rows(_HITS, params)))
 
 
-_SHOWN = text(
+_IN_SCOPE = (
     "select p.id from passages p where p.id in (select value from json_each(:ids)) and p.project_id = :project"
     " and (:subject is null or p.subject_id = :subject) and (:stream is null or p.stream_id = :stream)"
-    " and p.hidden = false"
-    f" and {SHOWN_PASSAGE}"
+    f" and p.hidden = false and {SHOWN_PASSAGE}"
 )
+# A telling that a fuller one stands in the place of says nothing of its own.
+_COMPLETED = "exists (select 1 from events r where r.revises = p.seq and r.stream_id = p.stream_id"
+_SHOWN = text(_IN_SCOPE + f" and (p.kind <> 'turn' or not {_COMPLETED}))")
 _SHOWN_IN_TIME = text(
-    _SHOWN.text + " and (p.kind <> 'turn' or exists (select 1 from events e"
-    " where e.stream_id = p.stream_id and e.seq = p.seq and e.recorded_at <= :recorded_until))"
+    _IN_SCOPE + " and (p.kind <> 'turn' or (exists (select 1 from events e"
+    " where e.stream_id = p.stream_id and e.seq = p.seq and e.recorded_at <= :recorded_until)"
+    f" and not {_COMPLETED} and r.recorded_at <= :recorded_until)))"
 )
 
 
 def shown_passages(
     conn: Connection, scope: Scope, passage_ids: Sequence[int], recorded_until_us: int | None = None
 ) -> set[int]:
-    """Those of the passages that lie in the scope and are not hidden, nor, if turns, were recorded later."""
+    """Those of the passages that lie in the scope and are not hidden, nor, if turns, were recorded later.
+
+    Of the tellings of one event of a session only the fullest is shown.
+    """
     params: dict[str, Any] = {
         "ids": json.dumps(list(passage_ids)),
         "project": scope.project,

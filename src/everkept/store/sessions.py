@@ -8,7 +8,6 @@ A richer source completes a poorer one as a revision: a second event that names 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -16,7 +15,6 @@ from sqlalchemy import text
 
 from everkept.config import Settings
 from everkept.domain.ids import ProjectId, StreamId, SubjectId, row_id
-from everkept.domain.passage import Analysed
 from everkept.domain.session import Kind
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection, Row
@@ -24,6 +22,7 @@ from everkept.store.effective import effective
 from everkept.store.jobs import ensure_lane, schedule
 from everkept.store.projects import ensure_subject
 from everkept.store.search import NewPassage, index_passages
+from everkept.store.session_keys import HEARD, KnownKey, NewSessionEvent, known_keys, told_before, write_keys
 from everkept.store.streams import (
     EVIDENCE,
     EVIDENCE_NEVER,
@@ -37,41 +36,14 @@ from everkept.store.streams import (
 
 OWNER: Final = "me"
 """Whose memory the sessions and pages of a project are."""
-MATCH_US: Final = 10_000_000
-"""How far apart two sources may date one prompt that they word differently."""
-SAME_US: Final = 2_000_000
-"""Within this, the same words from the same source are one prompt: two hooks fired for it."""
 SIBLING_PULL_US: Final = 120_000_000
 """The start of another session of the agent in a worktree ends the one before it so soon."""
 NO_LIMIT_US: Final = 1 << 62
 """However long a session goes on, only its end or a pause closes a stretch."""
 RANK_ENDED: Final = 4
 """From this rank on, a telling of a call says what came of it."""
-HEARD: Final = {"hook": 1, "transcript": 2, "launch": 4}
 ENDS: Final[frozenset[Kind]] = frozenset({"session_end", "compaction", "clear"})
 """What closes a stretch of a session, so that it is digested now."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewSessionEvent:
-    """One checked, redacted event, its text already analysed. Hashes are keyed with the project's secret."""
-
-    kind: Kind
-    role: str
-    name: str | None
-    content: str
-    metadata: str
-    occurred_at_us: int
-    key_hash: str
-    payload_hash: str
-    source: Literal["hook", "transcript", "launch"]
-    rank: int
-    """How much its source tells (`capture.agents.keeping`): a call with its output more than one announced."""
-    evidence: bool
-    counts: bool
-    """A genuine prompt or the result of a tool: what makes a session more than a phantom."""
-    tokens: int
-    analysed: Analysed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +57,8 @@ class SessionHeader:
     worktree: str | None = None
     branch: str | None = None
     model: str | None = None
+    transcript: str | None = None
+    """The file that tells of it, where it lies on this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,32 +88,10 @@ class SessionAppended:
     """Streams of other sessions that had some of these events: a resume or fork of them."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Known:
-    key: str
-    stream: int
-    seq: int
-    payload: str
-    rank: int
-    heard: int
-    prompt_at: int | None
-
-
 def stream_name(agent: str, native: str) -> str:
     return f"{agent}/{native}"
 
 
-_KNOWN = text("""
-select key_hash, stream_id, seq, payload_hash, rank, heard, prompt_at from natural_keys
-where project_id = :project and key_hash in (select value from json_each(:keys))""")
-_PROMPTS = text("""
-select key_hash, stream_id, seq, payload_hash, rank, heard, prompt_at from natural_keys
-where project_id = :project and stream_id = :stream and prompt_at is not null""")
-_ADD_KEY = text("""
-insert into natural_keys(project_id, key_hash, stream_id, seq, payload_hash, rank, heard, prompt_at)
-values(:project, :key, :stream, :seq, :payload, :rank, :heard, :prompt_at)
-on conflict(project_id, key_hash) do update set seq = excluded.seq, payload_hash = excluded.payload_hash,
-  rank = excluded.rank, heard = excluded.heard""")
 _ADD_STREAM = text("""
 insert into streams(project_id, subject_id, lane_id, kind, name, settings, created_at)
 values(:project, :subject, :lane, 'session', :name, '{}', :now) on conflict do nothing""")
@@ -154,14 +106,15 @@ where id = :id""")
 _END = text("update streams set end_through = :through where id = :id and end_through < :through")
 _NOTE = text("""
 insert into sessions(stream_id, project_id, agent, native_id, parent, origin, title, cwd, worktree, branch, model,
-  genuine, started_at, last_event_at)
-values(:stream, :project, :agent, :native, :parent, :origin, :title, :cwd, :worktree, :branch, :model, :genuine, :first,
-  :last)
+  transcript, genuine, started_at, last_event_at)
+values(:stream, :project, :agent, :native, :parent, :origin, :title, :cwd, :worktree, :branch, :model, :transcript,
+  :genuine, :first, :last)
 on conflict(stream_id) do update set parent = coalesce(sessions.parent, excluded.parent),
   title = case when exists (select 1 from erasures r where r.stream_id = sessions.stream_id) then sessions.title
     else coalesce(excluded.title, sessions.title) end, cwd = coalesce(sessions.cwd, excluded.cwd),
   worktree = coalesce(sessions.worktree, excluded.worktree), branch = coalesce(excluded.branch, sessions.branch),
-  model = coalesce(excluded.model, sessions.model), genuine = sessions.genuine + excluded.genuine,
+  model = coalesce(excluded.model, sessions.model),
+  transcript = coalesce(excluded.transcript, sessions.transcript), genuine = sessions.genuine + excluded.genuine,
   started_at = coalesce(min(sessions.started_at, excluded.started_at), excluded.started_at, sessions.started_at),
   last_event_at = max(coalesce(sessions.last_event_at, 0), coalesce(excluded.last_event_at, 0))""")
 
@@ -171,7 +124,7 @@ def append_session(conn: Connection, batch: SessionBatch) -> SessionAppended:
 
     An event that was erased stays out under its natural key. Raises NotFound where the project was erased.
     """
-    known = _known(conn, batch)
+    known = known_keys(conn, batch.project, [batch.mark, *(e.key_hash for e in batch.events)])
     stream = find_stream(conn, batch.project, "session", stream_name(batch.header.agent, batch.header.native))
     new = stream is None
     if stream is None:
@@ -185,11 +138,11 @@ def append_session(conn: Connection, batch: SessionBatch) -> SessionAppended:
     settings = effective(batch.base, stream.project_settings, stream.settings)
     first = stream.last_seq + 1
     taking = _Taking(
-        stream=stream, known=known, prompts=[] if new else _prompts(conn, batch, stream), now=conn.now(),
-        enabled=settings.memory.enabled, answer=SessionAppended(stream=stream.id),
+        conn=conn, stream=stream, known=known, now=conn.now(), enabled=settings.memory.enabled,
+        answer=SessionAppended(stream=stream.id),
     )  # fmt: skip
     if new and batch.events:
-        taking.keys[batch.mark] = _Known(key=batch.mark, stream=stream.id, seq=1, payload="session", rank=0, heard=0,
+        taking.keys[batch.mark] = KnownKey(key=batch.mark, stream=stream.id, seq=1, payload="session", rank=0, heard=0,
                                          prompt_at=None)  # fmt: skip
     for event in batch.events:
         taking.take(event)
@@ -213,20 +166,20 @@ def append_session(conn: Connection, batch: SessionBatch) -> SessionAppended:
 class _Taking:
     """A batch while it is taken: the stream moves with every event that is new, and the rows wait to be written."""
 
+    conn: Connection
     stream: StreamRow
-    known: dict[str, _Known]
-    prompts: list[_Known]
+    known: dict[str, KnownKey]
     now: int
     enabled: bool
     answer: SessionAppended
     rows: list[Row] = field(default_factory=list)
     passages: list[NewPassage] = field(default_factory=list)
-    keys: dict[str, _Known] = field(default_factory=dict)
+    keys: dict[str, KnownKey] = field(default_factory=dict)
     """To be written, by key."""
     end_through: int = 0
 
     def take(self, event: NewSessionEvent) -> None:
-        same = self.known.get(event.key_hash) or _match(event, self.prompts)
+        same = self.known.get(event.key_hash) or self._told_before(event)
         if same is not None and (same.stream != self.stream.id or not _completes(same, event)):
             self._hear(same, event)
             return
@@ -245,7 +198,18 @@ class _Taking:
         if event.kind in ENDS:
             self.end_through = self.stream.last_seq
 
-    def _hear(self, same: _Known, event: NewSessionEvent) -> None:
+    def _told_before(self, event: NewSessionEvent) -> KnownKey | None:
+        if not event.has_no_id:
+            return None
+        self.write_keys()  # what this batch has told belongs to what is known
+        same = told_before(self.conn, self.stream.id, event)
+        return None if same is None else self.known.setdefault(same.key, same)
+
+    def write_keys(self) -> None:
+        write_keys(self.conn, self.stream.project, self.keys.values())
+        self.keys.clear()
+
+    def _hear(self, same: KnownKey, event: NewSessionEvent) -> None:
         """Known already: note that this source has told of it too, and under which key."""
         self.answer.known += 1
         if same.stream != self.stream.id:
@@ -259,30 +223,24 @@ class _Taking:
             alias = replace(same, key=event.key_hash, prompt_at=None)
             self.known[alias.key] = self.keys[alias.key] = alias
 
-    def _name(self, event: NewSessionEvent, same: _Known | None) -> None:
+    def _name(self, event: NewSessionEvent, same: KnownKey | None) -> None:
         """The key of the event that was just taken; where it completes another one, that one's key names it too."""
-        entry = _Known(
+        entry = KnownKey(
             key=event.key_hash, stream=self.stream.id, seq=self.stream.last_seq, payload=event.payload_hash,
             rank=event.rank, heard=HEARD[event.source] | (0 if same is None else same.heard),
-            prompt_at=event.occurred_at_us if event.kind == "prompt" and event.counts else None,
+            prompt_at=event.occurred_at_us if event.has_no_id else None,
         )  # fmt: skip
         self.known[entry.key] = self.keys[entry.key] = entry
         if same is not None and same.key != entry.key:
             same.seq, same.payload, same.rank, same.heard = entry.seq, entry.payload, entry.rank, entry.heard
             self.keys[same.key] = same
-        elif entry.prompt_at is not None:
-            self.prompts.append(entry)
 
 
 def _write(conn: Connection, taking: _Taking) -> None:
     stream = taking.stream
     conn.many_in_order(_ADD_EVENT, taking.rows)
     index_passages(conn, taking.passages)
-    conn.many(_ADD_KEY, [
-        {"project": stream.project, "key": k.key, "stream": k.stream, "seq": k.seq, "payload": k.payload,
-         "rank": k.rank, "heard": k.heard, "prompt_at": k.prompt_at}
-        for k in taking.keys.values()
-    ])  # fmt: skip
+    taking.write_keys()
     if taking.rows:
         conn.run(_MOVE, {
             "id": stream.id, "last_seq": stream.last_seq, "now": taking.now, "tokens": stream.pending_tokens,
@@ -300,43 +258,7 @@ def _create(conn: Connection, batch: SessionBatch) -> StreamRow:
     return stream
 
 
-def _known(conn: Connection, batch: SessionBatch) -> dict[str, _Known]:
-    keys = json.dumps([batch.mark, *(e.key_hash for e in batch.events)])
-    rows = conn.rows(_KNOWN, {"project": batch.project, "keys": keys})
-    return {r[0]: _known_row(r) for r in rows}
-
-
-def _known_row(r: tuple[Any, ...]) -> _Known:
-    return _Known(key=r[0], stream=r[1], seq=r[2], payload=r[3], rank=r[4], heard=r[5], prompt_at=r[6])
-
-
-def _prompts(conn: Connection, batch: SessionBatch, stream: StreamRow) -> list[_Known]:
-    """The prompts that a batch with prompts in it may be matched to."""
-    if not any(e.kind == "prompt" for e in batch.events):
-        return []
-    return [_known_row(r) for r in conn.rows(_PROMPTS, {"project": batch.project, "stream": stream.id})]
-
-
-def _match(event: NewSessionEvent, prompts: Sequence[_Known]) -> _Known | None:
-    """The same prompt as another source told it: nearest in time, the same words first."""
-    if event.kind != "prompt" or not event.counts:
-        return None
-    best: tuple[int, int, _Known] | None = None
-    for one in prompts:
-        apart = abs((one.prompt_at or 0) - event.occurred_at_us)
-        same_words = one.payload == event.payload_hash
-        if one.heard & HEARD[event.source]:
-            if event.source != "hook" or not same_words or apart > SAME_US:
-                continue
-        elif not same_words and apart > MATCH_US:
-            continue
-        rank = (int(not same_words), apart, one)
-        if best is None or rank[:2] < best[:2]:
-            best = rank
-    return None if best is None else best[2]
-
-
-def _completes(known: _Known, event: NewSessionEvent) -> bool:
+def _completes(known: KnownKey, event: NewSessionEvent) -> bool:
     """Whether this telling has more in it, or is a later state from a source that is as good."""
     if known.payload == event.payload_hash:
         return False
@@ -368,6 +290,7 @@ def _note(conn: Connection, batch: SessionBatch, stream: StreamRow, genuine: int
         "stream": stream.id, "project": batch.project, "agent": header.agent, "native": header.native,
         "parent": header.parent, "origin": header.origin, "title": header.title, "cwd": header.cwd,
         "worktree": header.worktree, "branch": header.branch, "model": header.model,
+        "transcript": header.transcript,
         "genuine": genuine, "first": min(times, default=None),
         "last": max(times, default=None),
     })  # fmt: skip
@@ -514,10 +437,37 @@ def end_session(conn: Connection, session: SessionRow) -> tuple[bool, str]:
     return True, f"{stream.last_seq - stream.covered_seq} events await their digest"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuietTranscript:
+    agent: str
+    path: str
+    worktree: str | None
+
+
+QUIET_US: Final = 300_000_000
+"""An agent that was not heard for so long may have been killed: it says nothing of its end."""
+QUIET_SINCE_US: Final = 7 * 86_400_000_000
+"""What was quiet for longer is left to an import."""
+_QUIET = text("""
+select x.agent, x.transcript, x.worktree from sessions x join streams s on s.id = x.stream_id
+  join subjects u on u.id = s.subject_id
+where x.transcript is not null and x.last_event_at between :since and :before and s.erased_at is null
+  and u.erased_at is null
+order by x.last_event_at desc limit :limit""")
+
+
+def quiet_transcripts(conn: Connection, limit: int = 50) -> list[QuietTranscript]:
+    """Files of sessions of any project that were not heard for a while, the last heard first."""
+    now = conn.now()
+    asked = {"since": now - QUIET_SINCE_US, "before": now - QUIET_US, "limit": limit}
+    return [QuietTranscript(agent=r[0], path=r[1], worktree=r[2]) for r in conn.rows(_QUIET, asked)]
+
+
 _PROJECT_OF = text("""
 select p.name from sessions x join streams s on s.id = x.stream_id and s.erased_at is null
   join subjects u on u.id = s.subject_id and u.erased_at is null join projects p on p.id = x.project_id
-where x.agent = :agent and x.native_id = :native and p.erased_at is null order by x.stream_id limit 1""")
+where x.agent = :agent and x.native_id = :native and p.erased_at is null and p.workspace_id = 1
+order by x.stream_id limit 1""")
 
 
 def project_of_session(conn: Connection, agent: str, native: str) -> str | None:

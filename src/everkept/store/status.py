@@ -123,6 +123,23 @@ class LaneRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewsRow:
+    """How far the sessions of one project have been looked at."""
+
+    project: str
+    watermark: int
+    """Every finished session up to this number has been reviewed, or passed by with a reason."""
+    reached_at: int | None
+    """When that session ended."""
+    woke_at: int | None
+    """When the scheduler last looked."""
+    waiting: int
+    reviewing: int
+    dead: int
+    """Passed by because their review failed for good; asked for by hand, it is tried again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatusRow:
     """Times in microseconds since 1970. Workers, periodic work, providers and counters are the whole store's."""
 
@@ -143,6 +160,7 @@ class StatusRow:
     refused_finishes: int
     asked_again: int
     lanes: list[LaneRow]
+    reviews: list[ReviewsRow]
 
 
 def read_status(conn: Connection, project: int | None, settings: Settings) -> StatusRow:
@@ -158,6 +176,7 @@ def read_status(conn: Connection, project: int | None, settings: Settings) -> St
         periodic=read_periodic(conn), providers=read_providers(conn, settings),
         checks=read_checks(conn, project, backlog, settings), refused_finishes=int(counters.get("refused_finishes", 0)),
         asked_again=int(counters.get("asked_again", 0)), lanes=read_lanes(conn, project),
+        reviews=read_reviews(conn, project),
     )  # fmt: skip
 
 
@@ -224,6 +243,32 @@ def read_lanes(conn: Connection, project: int | None) -> list[LaneRow]:
         LaneRow(project=p, subject=u, ready=n, running=running, oldest_due_s=(now - oldest) / 1e6)
         for p, u, n, running, oldest in conn.rows(_LANES, {"project": project, "now": now, "limit": LANES_MAX})
     ]
+
+
+# ---- reviews
+
+_OPEN_REVIEWS = text(f"""
+select project_id, state, count(*) from generations where passed_at is null and {_IN} group by 1, 2
+union all select project_id, state, count(*) from generations where state = 'dead' and {_IN} group by 1, 2""")
+_REVIEWS = text("""
+select of.id, of.name, r.watermark, r.reached_at, r.woke_at from json_each(:projects) h
+join review_states r on r.project_id = h.value join projects of on of.id = r.project_id
+where of.erased_at is null order by of.name limit :limit""")
+
+
+def read_reviews(conn: Connection, project: int | None) -> list[ReviewsRow]:
+    """Of this project; of the whole store (None), of the projects in which something waits or died."""
+    counts: dict[int, dict[str, int]] = {} if project is None else {project: {}}
+    for project_id, state, n in conn.rows(_OPEN_REVIEWS, {"project": project}):
+        counts.setdefault(project_id, {})[state] = n
+    rows = conn.rows(_REVIEWS, {"projects": json.dumps(list(counts)), "limit": LISTED_MAX})
+    return [
+        ReviewsRow(
+            project=name, watermark=mark, reached_at=reached, woke_at=woke, waiting=counts[id_].get("waiting", 0),
+            reviewing=counts[id_].get("reviewing", 0), dead=counts[id_].get("dead", 0),
+        )
+        for id_, name, mark, reached, woke in rows
+    ]  # fmt: skip
 
 
 # ---- stages

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Computed,
     Float,
     ForeignKey,
     ForeignKeyConstraint,
@@ -78,6 +79,7 @@ projects = Table(
     _time("created_at", required=True),
     _time("erased_at"),
     UniqueConstraint("workspace_id", "name"),
+    UniqueConstraint("id", "workspace_id"),  # what reviews name, so that none can pair a project with another's
     **_AUTO,
 )
 
@@ -151,12 +153,15 @@ events = Table(
     Column("tokens", Integer, nullable=False),
     Column("model", Text),
     _time("erased_at"),
+    Column("revises", BigInteger, Computed("metadata->>'revises'", persisted=False)),  # seq of the telling it completes
     PrimaryKeyConstraint("stream_id", "seq"),
     CheckConstraint("seq > 0", name="seq"),
     Index("uq_events_key", "project_id", "key_hash", unique=True,
           sqlite_where=text("key_hash is not null"), postgresql_where=text("key_hash is not null")),
     Index("ix_events_erased", "project_id",
           sqlite_where=text("erased_at is not null"), postgresql_where=text("erased_at is not null")),
+    Index("ix_events_revises", "revises",
+          sqlite_where=text("revises is not null"), postgresql_where=text("revises is not null")),
     sqlite_with_rowid=False,
 )  # fmt: skip
 
@@ -398,6 +403,7 @@ sessions = Table(
     Column("worktree", Text),  # its top folder
     Column("branch", Text),
     Column("model", Text),
+    Column("transcript", Text),  # a file of this machine that its hooks named
     Column("genuine", Integer, nullable=False, server_default="0"),  # genuine prompts and results; none: a phantom
     _time("started_at"),
     _time("last_event_at"),
@@ -405,9 +411,12 @@ sessions = Table(
     Column("digest_hash", Text),
     Column("trivial_because", Text),  # why its digest made no page
     Column("finished_seq", BigInteger),  # of its newest digest that changed anything
+    UniqueConstraint("stream_id", "project_id"),
     Index("ix_sessions_project", "project_id", "stream_id"),
     Index("ix_sessions_native", "agent", "native_id"),
     Index("ix_sessions_worktree", "project_id", "worktree"),
+    Index("ix_sessions_transcript", "last_event_at",
+          sqlite_where=text("transcript is not null"), postgresql_where=text("transcript is not null")),
     Index("uq_sessions_finished", "project_id", "finished_seq", unique=True,
           sqlite_where=text("finished_seq is not null"), postgresql_where=text("finished_seq is not null")),
 )  # fmt: skip
@@ -420,9 +429,11 @@ natural_keys = Table(
     Column("payload_hash", Text, nullable=False),
     Column("rank", Integer, nullable=False),  # how much its source tells: the poorer never replaces the richer
     Column("heard", Integer, nullable=False),  # bits of the sources that told of it
-    Column("prompt_at", BigInteger),  # of a prompt: when, so that two sources of it are matched
+    Column("prompt_at", BigInteger),  # of what has no id: when, so that two tellings of it are matched
     PrimaryKeyConstraint("project_id", "key_hash"),
     Index("ix_natural_keys_stream", "stream_id", "prompt_at"),
+    Index("ix_natural_keys_words", "stream_id", "payload_hash", "prompt_at",
+          sqlite_where=text("prompt_at is not null"), postgresql_where=text("prompt_at is not null")),
     sqlite_with_rowid=False,
 )  # fmt: skip
 
@@ -438,6 +449,7 @@ transcripts = Table(
 )  # fmt: skip
 
 _MAINTAINED = "kind <> 'session' and deleted_at is null and superseded_by is null"
+_STANDING = "kind in ('rule', 'slot') and deleted_at is null and superseded_by is null"
 pages = Table(
     "pages", metadata, _id(), _project(),
     Column("subject_id", _Id, ForeignKey("subjects.id"), nullable=False),
@@ -450,6 +462,7 @@ pages = Table(
     Column("superseded_by", _Id),
     _time("created_at", required=True),
     _time("updated_at", required=True),
+    _time("pinned_at"),  # no proposal changes it
     _time("deleted_at"),  # its slug and source stay taken: what was deleted is not imported again
     UniqueConstraint("project_id", "slug"),
     Index("ix_pages_stream", "stream_id", sqlite_where=text("stream_id is not null"),
@@ -459,6 +472,8 @@ pages = Table(
     Index("ix_pages_project", "project_id", "id"),
     Index("ix_pages_maintained", "project_id", "updated_at", sqlite_where=text(_MAINTAINED),
           postgresql_where=text(_MAINTAINED)),
+    Index("ix_pages_standing", "project_id", "kind", "updated_at", sqlite_where=text(_STANDING),
+          postgresql_where=text(_STANDING)),
     **_AUTO,
 )  # fmt: skip
 
@@ -511,7 +526,11 @@ handoffs = Table(
     _time("created_at", required=True),
     _time("expires_at", required=True),
     _time("settled_at"),
-    Index("ix_handoffs_open", "project_id", "worktree",
+    Index("ix_handoffs_open", "project_id", "worktree", "created_at",
+          sqlite_where=text("state = 'open'"), postgresql_where=text("state = 'open'")),
+    Index("ix_handoffs_newest", "project_id", "created_at",
+          sqlite_where=text("state = 'open'"), postgresql_where=text("state = 'open'")),
+    Index("ix_handoffs_branch", "project_id", "branch", "created_at",
           sqlite_where=text("state = 'open'"), postgresql_where=text("state = 'open'")),
     Index("ix_handoffs_stream", "stream_id"),
     **_AUTO,
@@ -533,6 +552,136 @@ offers = Table(
     Index("ix_offers_receiver", "project_id", "agent", "native_id", "epoch"),
     Index("ix_offers_handoff", "handoff_id"),
     **_AUTO,
+)  # fmt: skip
+
+# ---- reviews
+
+review_states = Table(
+    "review_states", metadata,  # one row a project: how far its sessions have been looked at
+    Column("project_id", _Id, ForeignKey("projects.id"), primary_key=True, autoincrement=False),
+    Column("watermark", BigInteger, nullable=False, server_default="0"),  # every generation up to it has passed
+    _time("reached_at"),  # end of the watermark's session
+    _time("woke_at"),  # when the scheduler last looked
+    _time("rests_until"),  # it looks again no sooner, so that a restart changes nothing about its cadence
+    CheckConstraint("watermark >= 0", name="watermark"),
+)  # fmt: skip
+
+generations = Table(
+    "generations", metadata,  # a stretch of a session that was digested: what is reviewed once
+    _project(),
+    Column("seq", BigInteger, nullable=False),  # the project's dense `finished_seq`
+    Column("stream_id", _Id),  # null: it was erased, and only the number is left
+    Column("digest_hash", Text, nullable=False),
+    Column("state", Text, nullable=False),  # waiting, reviewing, reviewed, skipped, dead, imported, superseded, erased
+    Column("reason", Text),
+    _time("ended_at"),  # of the session, as far as it was digested
+    _time("finished_at", required=True),
+    _time("passed_at"),
+    PrimaryKeyConstraint("project_id", "seq"),
+    UniqueConstraint("project_id", "stream_id", "seq"),
+    ForeignKeyConstraint(["stream_id", "project_id"], ["sessions.stream_id", "sessions.project_id"],
+                         onupdate="CASCADE"),
+    CheckConstraint("state in ('waiting', 'reviewing', 'reviewed', 'skipped', 'dead', 'imported', 'superseded', "
+                    "'erased')", name="state"),
+    CheckConstraint("(passed_at is null) = (state in ('waiting', 'reviewing'))", name="passed"),
+    CheckConstraint("(stream_id is null) = (state = 'erased')", name="erased"),
+    Index("ix_generations_stream", "stream_id"),
+    Index("ix_generations_open", "project_id", "state", "seq", sqlite_where=text("passed_at is null"),
+          postgresql_where=text("passed_at is null")),
+    Index("ix_generations_dead", "project_id", sqlite_where=text("state = 'dead'"),
+          postgresql_where=text("state = 'dead'")),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+reviews = Table(
+    "reviews", metadata, _id(),  # one generation's review: made once, by one conditional insert
+    Column("workspace_id", _Id, nullable=False),
+    Column("project_id", _Id, nullable=False),
+    Column("stream_id", _Id, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("asked_by", Text, nullable=False),  # scheduler, hand
+    Column("refused", Text, nullable=False, server_default="[]"),  # JSON: (what, why) of drafts that were not staged
+    Column("note", Text),
+    Column("staged", Integer, nullable=False, server_default="0"),
+    _time("created_at", required=True),
+    _time("completed_at"),
+    UniqueConstraint("workspace_id", "project_id", "stream_id", "generation"),
+    ForeignKeyConstraint(["project_id", "workspace_id"], ["projects.id", "projects.workspace_id"],
+                         onupdate="CASCADE"),
+    ForeignKeyConstraint(["stream_id", "project_id"], ["sessions.stream_id", "sessions.project_id"],
+                         onupdate="CASCADE"),
+    ForeignKeyConstraint(["project_id", "stream_id", "generation"],
+                         ["generations.project_id", "generations.stream_id", "generations.seq"], onupdate="CASCADE"),
+    Index("ix_reviews_stream", "stream_id"),
+    **_AUTO,
+)  # fmt: skip
+
+observations = Table(
+    "observations", metadata, _project(),  # what reviews saw, so that it is counted across sessions
+    Column("signature", Text, nullable=False),
+    Column("stream_id", _Id, ForeignKey("streams.id"), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("shape", Text, nullable=False),
+    Column("quote", Text, nullable=False),
+    Column("detail", Text, nullable=False, server_default=""),
+    _time("at", required=True),
+    PrimaryKeyConstraint("project_id", "signature", "stream_id", "seq"),
+    Index("ix_observations_stream", "stream_id"),
+    Index("ix_observations_corrections", "project_id", "at", sqlite_where=text("kind = 'correction'"),
+          postgresql_where=text("kind = 'correction'")),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+proposals = Table(
+    "proposals", metadata, _id(), _project(),
+    Column("review_id", _Id, ForeignKey("reviews.id")),  # none: made by hand, or by the count of outcomes
+    Column("stream_id", _Id),  # the session whose review made it
+    Column("action", Text, nullable=False),  # create, append, add_section, replace_section, retire
+    Column("kind", Text, nullable=False),  # of its page: rule, procedure, skill, gotcha
+    Column("slug", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("section", Text, nullable=False, server_default=""),
+    Column("section_hash", Text, nullable=False, server_default=""),
+    Column("base", Integer),  # the version of the page that it was written on
+    Column("body", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("confidence", Float, nullable=False),
+    Column("signature", Text, nullable=False),  # of what it answers: its outcome is counted by it
+    Column("fingerprint", Text, nullable=False),  # target, section and signature, not the wording
+    Column("reviewer", Text, nullable=False),  # rules, or the model's name
+    Column("state", Text, nullable=False),  # staged, approved, rejected, superseded, expired, conflict, rolled_back
+    Column("state_reason", Text),
+    Column("decided_by", Text),
+    _time("created_at", required=True),
+    _time("expires_at", required=True),
+    _time("decided_at"),
+    Column("page_id", _Id),  # that its approval wrote
+    Column("version", Integer),  # that its approval made
+    Column("previous", Integer),  # the version before it; none: it made the page
+    Column("undone_by", Integer),  # the version that rolled it back
+    CheckConstraint("state in ('staged', 'approved', 'rejected', 'superseded', 'expired', 'conflict', 'rolled_back')",
+                    name="state"),
+    Index("uq_proposals_staged", "project_id", "fingerprint", unique=True, sqlite_where=text("state = 'staged'"),
+          postgresql_where=text("state = 'staged'")),
+    Index("ix_proposals_fingerprint", "project_id", "fingerprint"),
+    Index("ix_proposals_project", "project_id", "state", "id"),
+    Index("ix_proposals_expiring", "expires_at", sqlite_where=text("state = 'staged'"),
+          postgresql_where=text("state = 'staged'")),
+    Index("ix_proposals_page", "page_id"),
+    Index("ix_proposals_stream", "stream_id"),
+    **_AUTO,
+)  # fmt: skip
+
+proposal_quotes = Table(
+    "proposal_quotes", metadata,  # a proposal's evidence, a row a quote, so that an erase finds its own
+    Column("proposal_id", _Id, ForeignKey("proposals.id"), nullable=False),
+    Column("stream_id", _Id, ForeignKey("streams.id"), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("quote", Text, nullable=False),
+    PrimaryKeyConstraint("proposal_id", "stream_id", "seq"),
+    Index("ix_proposal_quotes_stream", "stream_id"),
+    sqlite_with_rowid=False,
 )  # fmt: skip
 
 erasures = Table(

@@ -18,6 +18,8 @@ _MOVED = (
     text("""
 update streams set last_recorded_at = last_recorded_at - :back, pulled_due_at = pulled_due_at - :back
 where covered_seq < last_seq and last_recorded_at > :now"""),
+    text("update review_states set rests_until = rests_until - :back where rests_until > :now"),
+    text("update generations set finished_at = finished_at - :back where passed_at is null and finished_at > :now"),
     text("update periodic set last_start_at = last_start_at - :back where last_start_at > :now"),
 )
 

@@ -17,6 +17,7 @@ from everkept.store.connection import Connection
 from everkept.store.pages import NewPage, PageRow, delete_page, find_page, page_history, write_page
 
 CONSUMER: Final = "wiki"
+_OF_PAGES: Final = frozenset({"page.written", "page.deleted", "page.restored"})
 PAGES_AT_ONCE = 500
 HISTORY_MAX = 1_000
 
@@ -138,7 +139,7 @@ def wiki_batch(conn: Connection, project: int, limit: int, also: Sequence[int], 
 
 def _following(conn: Connection, state: WikiState, limit: int, also: Sequence[int]) -> WikiBatch:
     changes, _ = read_changes(conn, state.project, state.cursor, limit)
-    concerned = [(c[0], parse_row_id("pag", c[4])) for c in changes if c[1] in ("page.written", "page.deleted")]
+    concerned = [(c[0], parse_row_id("pag", c[4])) for c in changes if c[1] in _OF_PAGES]
     found = pages_named(conn, state.project, [*also, *(page for _, page in concerned)])
     by_id = {page.id: page for page in found}
     authors = list(dict.fromkeys(by_id[page].author for page in also if page in by_id and not by_id[page].deleted))

@@ -14,7 +14,8 @@ from tests.stubs.replayed import RECORDED
 
 from everkept.api import remote_drain
 from everkept.api import views as v
-from everkept.api.remote_drain import RemoteDesk, RemoteDrain
+from everkept.api.remote_desk import RemoteDesk
+from everkept.api.remote_drain import RemoteDrain
 from everkept.capture.spool import Spool
 from everkept.errors import (
     Conflict,
@@ -50,6 +51,9 @@ class FakeServer:
         if "events" in body:
             return v.Ingested(records=None, taken=self._take(body["events"]))
         return v.Ingested(records=[self._record(one) for one in body["records"]], taken=None)
+
+    async def give_context(self, body: Mapping[str, Any], *, within_s: float) -> v.AgentContext:
+        raise NotFound("nobody asks here")
 
     def _record(self, one: Mapping[str, Any]) -> v.RecordTaken:
         if one["name"] in self.refuses:

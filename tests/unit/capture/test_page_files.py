@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from everkept.capture.page_files import FilePage, find_page_files, read_page_files, without_block
+from everkept.capture.page_files import (
+    FilePage,
+    find_page_files,
+    find_person_files,
+    read_page_files,
+    without_block,
+)
 
 
 def put(folder: Path, path: str, text: str | bytes = "Some words.\n") -> Path:
@@ -69,9 +75,17 @@ def test_a_checkout_inside_the_checkout_is_another_one(root: Path, home: Path) -
 def test_a_persons_own_files_are_rules(root: Path, home: Path) -> None:
     for name in (".claude/CLAUDE.md", ".codex/AGENTS.md", ".gemini/GEMINI.md"):
         put(home, name, name)
-    found = pages(root, home)
-    assert list(found) == ["file:~/.claude/CLAUDE.md", "file:~/.codex/AGENTS.md", "file:~/.gemini/GEMINI.md"]
-    assert {page.kind for page in found.values()} == {"rule"}
+    found = list(read_page_files(find_person_files(home)))
+    assert [p.source for p in found] == ["file:~/.claude/CLAUDE.md", "file:~/.codex/AGENTS.md",
+                                         "file:~/.gemini/GEMINI.md"]  # fmt: skip
+    assert {page.kind for page in found} == {"rule"}
+    assert pages(root, home) == {}, "they are of no checkout"
+
+
+def test_a_persons_own_files_are_of_no_checkout_also_where_the_home_is_one(home: Path) -> None:
+    put(home, ".claude/CLAUDE.md", "Use tabs")
+    put(home, "AGENTS.md", "Keep it short")
+    assert list(pages(home, home)) == ["file:AGENTS.md"]
 
 
 def test_what_claude_noted_down_of_this_checkout_are_notes(root: Path, home: Path) -> None:

@@ -102,6 +102,15 @@ def test_an_agents_choice_is_a_decision_and_no_rule() -> None:
         ("Call `refresh_token` first.", "code in it does not occur in the session"),
         ("Call refresh_token first.", "an identifier in it does not occur in the session"),
         ("Use it for tokens and/or installs, e.g. here.", None),
+        ("The TokenStore makes them.", "an identifier in it does not occur in the session"),
+        ("TokenStore's tokens expire.", "an identifier in it does not occur in the session"),
+        ("It is switched by auth.tokens.enabled.", "an identifier in it does not occur in the session"),
+        ("It was done in 4f2a91c.", "an identifier in it does not occur in the session"),
+        ("It is read from $TOKEN_FILE or ${SECRET}.", "an identifier in it does not occur in the session"),
+        ("Ask ops@example.com first.", "an address in it does not occur in the session"),
+        ("See https://example.com/tokens.", "a path in it does not occur in the session"),
+        ("Its code is on GitHub, in TypeScript.", None),
+        ("The APIs of both, as IDs.", None),
     ],
 )
 def test_a_statement_with_a_literal_that_the_session_has_not_is_dropped(text: str, reason: str | None) -> None:

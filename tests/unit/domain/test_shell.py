@@ -47,6 +47,13 @@ PATCHED = (("new.py", "created"), ("old.py", "edited"), ("old.py", "moved to mov
         ("cat <<A > f1\nx\nA\ncat <<B > f2\ny\nB", [("f1", "created"), ("f2", "created")]),
         ("git commit -m \"$(cat <<'EOF'\ndon't > break\nEOF\n)\" && rm x", [("x", "deleted")]),
         (f"apply_patch <<'EOF'\n{PATCH}EOF", list(PATCHED)),
+        (f"cat <<'EOF' | apply_patch\n{PATCH}EOF", list(PATCHED)),
+        ("timeout 5 rm a", [("a", "deleted")]),
+        ("bash -lc 'rm a' > all.log", [("a", "deleted"), ("all.log", "created")]),
+        ("bash -euo pipefail -c 'rm a'", [("a", "deleted")]),
+        ("(cd app && rm a); rm b", [("app/a", "deleted"), ("b", "deleted")]),
+        ("cd ~/app && rm a", [("~/app/a", "deleted")]),
+        ("cd $APP && rm a /tmp/b && cd /srv && rm c", [("/tmp/b", "deleted"), ("/srv/c", "deleted")]),
     ],
 )
 def test_a_command_says_which_files_it_changes(command, changes):
@@ -67,6 +74,9 @@ def test_a_command_says_which_files_it_changes(command, changes):
         "for f in a b; do rm $f; done # rm c",
         "git log --stat | head; git status",
         "diff <(sort a) <(sort b)",
+        "bash run.sh -c 'rm a'",
+        f"cat > $OUT <<'EOF'\n{PATCH}EOF",
+        "cd - && rm a",
     ],
 )
 def test_what_changes_no_file_that_can_be_named_gives_nothing(command):

@@ -15,7 +15,7 @@ from everkept.capture.agents.drafts import CallDraft
 from everkept.capture.agents.markers import is_ours
 from everkept.capture.agents.reading import Line, Reading
 from everkept.capture.agents.records import Record, bounded, load, time_us
-from everkept.domain.session import AgentEvent, Kind, natural_key, shortened
+from everkept.domain.session import AgentEvent, Kind, is_unique_by_itself, natural_key, shortened
 
 
 class Taken(Enum):
@@ -29,8 +29,6 @@ class Taken(Enum):
 Verdict = Taken | str
 REASON_CHARS_MAX: Final = 80
 KEY_ID_CHARS_MAX: Final = 128
-_TELLING = re.compile(r"[0-9a-fA-F-]{12,}|[0-9A-Za-z]{20,}")
-"""Such an id is unique by itself; one like `m1` or `run_shell_command-1` is so in its session only."""
 _PLAIN = re.compile(r"[\x21-\x7e]+")
 _TIMES: Final = ("timestamp", "time")
 
@@ -115,11 +113,11 @@ class ReadingBuilder:
         """An id fit for a natural key: with its session where it says little by itself, empty where there is none."""
         if not native_id:
             return ""
-        telling = _TELLING.search(native_id) or native_id.startswith(f"{self.session}:")
-        own = native_id if telling else f"{self.session}:{native_id}"
-        if len(own) <= KEY_ID_CHARS_MAX and _PLAIN.fullmatch(own):
-            return own
-        return hashlib.blake2b(own.encode(errors="replace"), digest_size=12).hexdigest()
+        own = native_id.removeprefix(f"{self.session}:")
+        alone = own == native_id and is_unique_by_itself(native_id)
+        if len(own) > KEY_ID_CHARS_MAX or not _PLAIN.fullmatch(own):
+            own = hashlib.blake2b(own.encode(errors="replace"), digest_size=12).hexdigest()
+        return own if alone else f"{self.session}:{own}"
 
     def add(
         self,

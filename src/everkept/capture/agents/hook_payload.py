@@ -83,6 +83,12 @@ def events_of(record: Mapping[str, Any]) -> list[AgentEvent]:
             return [told.other()]
 
 
+def session_of(record: Mapping[str, Any]) -> tuple[str, str]:
+    """(agent, native id) of the session that a record is of; an empty id where it does not say."""
+    told = _Told(record)
+    return told.agent, told.session
+
+
 class _Told:
     """One record, and what is in each event of it."""
 
@@ -171,7 +177,7 @@ class _Told:
     ) -> AgentEvent:  # fmt: skip
         """`inside`: done by the sub-agent that the record names, if any."""
         turn = find_text(self.payload, _TURNS) or str(self._at_ns)
-        mark = ":".join(filter(None, (self.session, kind, self.native, self._child, turn)))
+        mark = ":".join((self.session, *filter(None, (kind, self.native, self._child, turn))))
         kept = {name: self.payload[name] for name in _KEPT if self.payload.get(name) not in (None, "", False)}
         is_child = inside and bool(self._child)
         return AgentEvent(

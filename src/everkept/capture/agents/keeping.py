@@ -13,7 +13,7 @@ from everkept.domain.context import OFFER_MARK, OPENING
 from everkept.domain.passage import analyse
 from everkept.domain.session import AgentEvent, Kind, ToolCall, content_of, kept, shortened
 from everkept.domain.transcript import estimate_tokens
-from everkept.store.sessions import NewSessionEvent
+from everkept.store.session_keys import NewSessionEvent
 
 ROLES: Final[dict[Kind, str]] = {"prompt": "user", "said": "assistant", "tool": "tool"}
 """Whatever else happens is told by the `system`."""
@@ -52,7 +52,7 @@ def _prepare(event: AgentEvent, at: int, secret: bytes) -> NewSessionEvent:
         metadata=metadata,
         occurred_at_us=at,
         key_hash=_digest(f"natural:{event.key}", secret),
-        payload_hash=_digest(_SPACE.sub(" ", content_of(event)).strip(), secret),
+        payload_hash=_digest(_payload(event), secret),
         source=event.source,
         rank=_rank(event),
         evidence=event.evidence,
@@ -60,6 +60,14 @@ def _prepare(event: AgentEvent, at: int, secret: bytes) -> NewSessionEvent:
         tokens=estimate_tokens(content),
         analysed=analyse(shortened(content, INDEXED_CHARS_MAX), speaker=name, occurred_at_us=at),
     )
+
+
+def _payload(event: AgentEvent) -> str:
+    """What it says, whatever the spaces; of what a hook tells that nobody said also what it is."""
+    words = _SPACE.sub(" ", content_of(event)).strip()
+    if event.source != "hook" or event.tool is not None or event.kind == "prompt":
+        return words
+    return f"{event.kind}:{str(event.extra.get('native', '')).lower()}:{words}"
 
 
 def without_ours(event: AgentEvent) -> AgentEvent:

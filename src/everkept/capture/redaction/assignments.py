@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from everkept.capture.redaction.patterns import EngineName, Match, compiled
@@ -27,7 +28,14 @@ ASSIGNMENT: Final = "assignment"
 _PASSWORDS: Final = (
     r"[_.-]?pass(?:words?|wd|phrase|code)|passwort|kennwort|contrase.a|senha|mot de passe|pwd|[_.-]pass|\x02{1,20}"
 )
-_TOKENS: Final = r"secrets?|tokens?|credentials?|[_-]pat|[_-]auth|key"
+_TOKEN_WORDS: Final = r"secrets?|tokens?|credentials?|[_-]pat|[_-]auth"
+_TOKENS: Final = rf"{_TOKEN_WORDS}|key"
+_QUALIFIES: Final = frozenset(
+    b"api app access account admin auth aws azure client consumer crypto encryption deploy gcp hmac jwt license licence"
+    b" master private priv secret service session shared sign signing signature ssh storage webhook wallet bot user"
+    b" root db openai anthropic gemini google github gitlab slack stripe sendgrid twilio apikey".split()
+)
+"""Words before `key` that make it one that opens something."""
 _SUFFIX: Final = r"(?:[_-]?(?:value|b64|base64|\d{1,2}))?"
 _GIVEN: Final = (
     r"""\s{0,8}["'`]{0,3}\s?[\])]?"""  # the end of its name
@@ -44,7 +52,8 @@ _SEPARATOR: Final = 3
 _QUOTED: Final = (4, 5, 6)
 _BARE: Final = 7
 _NAMES: Final = (
-    rf"(?i)(?:{_PASSWORDS}|identified by|\bpass|{_TOKENS}){_SUFFIX}"
+    rf"(?i)(?:{_PASSWORDS}|identified by|\bpass|{_TOKEN_WORDS}"
+    rf"|(?:{b'|'.join(sorted(_QUALIFIES)).decode()})[\s\d_.-]{{0,60}}key){_SUFFIX}"
     r"""[\s"'`\])]{0,12}(?:[=:>,(?+"'`]|is |to )"""  # the rest is only tried where it may succeed
 )
 _WINDOW: Final = 8_192
@@ -62,27 +71,21 @@ _AT_NAME: Final = tuple(
 _ELSEWHERE: Final = (
     # A command that sets it: `setx API_KEY …`, `aws configure set aws_secret_access_key …`
     (
-        b"set ,setx ,put ,add ,-gx ",
+        ("set ", "setx ", "put ", "add ", "-gx "),
         rf"(?i)\b(?:setx?|put|add)\b(?: -\w+)?[ \t][\w./:@-]{{0,60}}?({_PASSWORDS}|{_TOKENS})({_SUFFIX})"
         rf"([ \t]{{1,3}}(?:--(?:body|value|data)[ =])?){_VALUE}",
     ),
     # A name and its value as a pair: `{{"name": "API_KEY", "value": "…"}}`
     (
-        b"value",
+        ("value",),
         rf"""(?i)\b(?:name|key|variable)["']?\s{{0,3}}[:=]\s{{0,3}}["']?[\w.-]{{0,60}}?({_PASSWORDS}|{_TOKENS})({_SUFFIX})"""
         rf"""["']?[\s,]{{1,80}}["']?value["']?(\s{{0,3}}[:=]){_VALUE}""",
     ),
 )
-"""Each with words of which one is in every text that it matches."""
+"""Each with the keywords of its rule."""
 
 _NAME_BYTES: Final = string.ascii_letters.encode() + string.digits.encode() + b"_.-"
 _WORDS: Final = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_QUALIFIES: Final = frozenset(
-    b"api app access account admin auth aws azure client consumer crypto encryption deploy gcp hmac jwt license licence"
-    b" master private priv secret service session shared sign signing signature ssh storage webhook wallet bot user"
-    b" root db openai anthropic gemini google github gitlab slack stripe sendgrid twilio apikey".split()
-)
-"""Words before `key` that make it one that opens something."""
 _DISQUALIFIES: Final = frozenset(
     b"public pub primary foreign sort partition cache idempotency unique row map dict object index idx group csrf xsrf"
     b" next page continuation pad eos bos unk mask sep cls stop special max min num total input output completion"
@@ -95,10 +98,14 @@ _SHOUTED: Final = re.compile(rb"[A-Z][A-Z0-9_]*")
 
 def _at_names(image: bytes, engine: EngineName) -> Iterator[Match]:
     for name in compiled(_NAMES, engine).finditer(image):
-        if image[name.start() : name.start() + 3].lower() == b"key" and not _opens_something(image, name.start()):
-            continue
+        start, end = name.span()
+        key = image[start:end].lower().rfind(b"key")
+        if key >= 0:
+            start += key
+            if not _opens_something(image, start):
+                continue
         for pattern in _AT_NAME:
-            match = pattern.match(image, name.start(), name.start() + _WINDOW)
+            match = pattern.match(image, start, start + _WINDOW)
             if match is not None:
                 yield match
 
@@ -121,33 +128,27 @@ def _word_before(image: bytes, start: int) -> bytes:
     return before if before[-1:] == b" " and before.split()[-1:] and before.split()[-1].lower() in _QUALIFIES else b""
 
 
-def _elsewhere(image: bytes, engine: EngineName) -> Iterator[Match]:
-    lower = image.lower()
-    for words, pattern in _ELSEWHERE:
-        if any(word in lower for word in words.split(b",")):
-            yield from compiled(pattern, engine).finditer(image)
-
-
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentRule:
-    """Secrets that a name gives away."""
+    """Secrets that a name gives away, in one way to write name and value."""
 
-    id: Final = ASSIGNMENT
-    keywords: Final = (
-        *"passw passphrase passcode kennwort contrase senha passe pwd pass secret token".split(),
-        *"credential identified _pat -pat _auth -auth key \x02".split(),
-    )
+    keywords: tuple[str, ...]
+    matches: Callable[[bytes, EngineName], Iterator[Match]]
+    """Group 1 is the name's last word, then suffix, separator, and the value in one of four."""
+    id: str = ASSIGNMENT
 
     def find(self, image: bytes, engine: EngineName) -> list[tuple[int, int]]:
         """Where its secrets are."""
-        matches = [*_at_names(image, engine), *_elsewhere(image, engine)]
-        return [span for match in matches if (span := self._secret(image, match)) is not None]
+        return [span for match in self.matches(image, engine) if (span := self._secret(image, match)) is not None]
 
     def _secret(self, image: bytes, match: Match) -> tuple[int, int] | None:
-        group = next((group for group in _QUOTED if match.start(group) >= 0), _BARE)
+        group = match.lastindex or _BARE
         start, end = match.span(group)
         if group == _BARE and end == match.start(1) + _WINDOW:
             end = _REST.match(image, end).end()  # type: ignore[union-attr]
         value, word = image[start:end], image[match.start(1) : match.end(1)]
+        if not (has_digit(value) or _is_password(word)):
+            return None
         prefix = _name_before(image, match.start(1))
         separator = image[match.start(_SEPARATOR) : match.end(_SEPARATOR)]
         first = match.start(1) - len(prefix)
@@ -163,6 +164,22 @@ class AssignmentRule:
             return None
         prefix = prefix or _word_before(image, first)
         return (start, end) if is_secret_value(prefix, word, value, quoted=group != _BARE) else None
+
+
+def _everywhere(pattern: str) -> Callable[[bytes, EngineName], Iterator[Match]]:
+    return lambda image, engine: compiled(pattern, engine).finditer(image)
+
+
+ASSIGNMENT_RULES: Final = (
+    AssignmentRule(
+        keywords=(
+            *"passw passphrase passcode kennwort contrase senha passe pwd pass secret token".split(),
+            *"credential identified _pat -pat _auth -auth key \x02".split(),
+        ),
+        matches=_at_names,
+    ),
+    *(AssignmentRule(keywords=keywords, matches=_everywhere(pattern)) for keywords, pattern in _ELSEWHERE),
+)
 
 
 def _is_phrase(value: bytes) -> bool:
@@ -202,7 +219,10 @@ def is_secret_value(prefix: bytes, word: bytes, value: bytes, *, quoted: bool) -
 
 
 def _is_password(word: bytes) -> bool:
-    return re.fullmatch(rf"(?i)(?:{_PASSWORDS}|pass|identified by)".encode(), word) is not None
+    return _PASSWORD_WORD.fullmatch(word) is not None
+
+
+_PASSWORD_WORD: Final = re.compile(rf"(?i)(?:{_PASSWORDS}|pass|identified by)".encode())
 
 
 def _names_a_token(prefix: bytes, word: bytes) -> bool:

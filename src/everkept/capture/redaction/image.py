@@ -29,6 +29,9 @@ _COLOUR: Final = re.compile(rb"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\][^\x07\x1b]{0,20
 _ESCAPE: Final = re.compile(
     rb"\\\\*(?:(?:u001[bB]|x1[bB]|033|e)\[[0-9;?]{0,20}[A-Za-z]|u[0-9a-fA-F]{4}|[nrtbf]|\r?\n|(?=[\"'`]))"
 )
+_USUAL_ESCAPE: Final = re.compile(rb"\\[nrtbf](?<!\\\\.)")
+_ESCAPED_QUOTE: Final = re.compile(rb"\\(?=[\"'`])(?<!\\\\)")
+"""Of those, the two that texts are full of, after no other backslash: of one length each, so that no call is made."""
 _KEPT: Final = b"\t\n\r" + PASSWORD_WORD
 _CONTROLS: Final = bytes(32 if (byte < 32 and byte not in _KEPT) or byte == 127 else byte for byte in range(256))
 
@@ -39,6 +42,7 @@ def image_of(text: str) -> bytes:
     if b"\x1b" in image:
         image = _COLOUR.sub(_blank, image)
     if b"\\" in image:
+        image = _ESCAPED_QUOTE.sub(b" ", _USUAL_ESCAPE.sub(b"  ", image))
         image = _ESCAPE.sub(_blank, image)
     image = image.translate(_CONTROLS)
     if b"[redacted:" in image:

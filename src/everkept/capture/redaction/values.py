@@ -6,7 +6,6 @@ import base64
 import binascii
 import math
 import re
-from collections import Counter
 from typing import Final
 
 _PLACEHOLDER: Final = re.compile(
@@ -29,6 +28,7 @@ _KEYWORD: Final = re.compile(rb"[a-z_][a-z0-9_]*=[A-Za-z_][\w.]*")
 _NAME_OF_SECRET: Final = re.compile(
     rb"[A-Za-z_][\w.]*(?:_|[a-z0-9](?=[A-Z]))(?i:token|key|secret|password|credential)s?"
 )
+_DIGIT: Final = re.compile(rb"\d")
 _TWO_DIGITS: Final = re.compile(rb"\d\d")
 _LETTERS: Final = re.compile(rb"[A-Za-z_.:\\/-]*")
 _UUID: Final = re.compile(rb"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
@@ -81,13 +81,18 @@ def is_identity(value: bytes) -> bool:
 
 
 def has_digit(value: bytes) -> bool:
-    return any(48 <= byte <= 57 for byte in value)
+    return _DIGIT.search(value) is not None
 
 
 def entropy(value: bytes) -> float:
     """Shannon's, in bits a character."""
-    size = len(value)
-    return -sum(n / size * math.log2(n / size) for n in Counter(value).values()) if size else 0.0
+    shares = [value.count(byte) / len(value) for byte in dict.fromkeys(value)]
+    return -sum([share * math.log2(share) for share in shares]) if shares else 0.0
+
+
+def is_more_random(value: bytes, bits: float) -> bool:
+    """More bits a character than these: which takes more different characters than that, to begin with."""
+    return len(set(value)) > 2**bits and entropy(value) > bits
 
 
 def looks_random(value: bytes, *, chars_min: int = 8, bits_min: float = 2.7) -> bool:

@@ -16,7 +16,7 @@ from importlib import resources
 from typing import Any, Final
 
 from everkept.capture.redaction.patterns import EngineName, Match, NotTranslatable, Pattern, compiled, word_finder
-from everkept.capture.redaction.values import entropy, is_identity, is_name_of_secret
+from everkept.capture.redaction.values import is_identity, is_more_random, is_name_of_secret
 
 GENERIC: Final = "generic-api-key"
 _END: Final = r"""(?:[\x60'"\s;]|\\[nr]|$)"""
@@ -57,8 +57,9 @@ class VendoredRule:
     def find(self, image: bytes, engine: EngineName) -> list[tuple[int, int]]:
         """Where its secrets are."""
         spans = []
-        for match in compiled(self.regex, engine).finditer(image):
-            start, end = self._secret(match, compiled(self.regex, engine))
+        pattern = compiled(self.regex, engine)
+        for match in pattern.finditer(image):
+            start, end = self._secret(match, pattern)
             if not self._passes(image, match, start, end, engine):
                 spans.append((start, end if self.id == GENERIC else _REST_OF_TOKEN.match(image, end).end()))  # type: ignore[union-attr]
         return spans
@@ -72,9 +73,9 @@ class VendoredRule:
     def _passes(self, image: bytes, match: Match, start: int, end: int, engine: EngineName) -> bool:
         """True for what is no secret after all."""
         secret = image[start:end]
-        if self.entropy and entropy(secret) <= self.entropy:
-            return True
         if (self.id == GENERIC and is_identity(secret)) or is_name_of_secret(secret.strip(b"\"'`")):
+            return True
+        if self.entropy and not is_more_random(secret, self.entropy):
             return True
         return any(_lets_pass(allowlist, image, match, secret, engine) for allowlist in (*self.allowed, *everywhere()))
 

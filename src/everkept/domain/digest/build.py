@@ -52,6 +52,7 @@ def digest_session(events: Sequence[SessionEvent]) -> Digest:
         prompts=prompts,
         decisions=decisions_of(turns, entries),
         files=tuple(work.files.changes()),
+        read=tuple(work.files.only_read()),
         failed=failed,
         commands=tuple(work.commands()),
         stopped=tuple(work.stopped),
@@ -177,7 +178,7 @@ def trivial(digest: Digest) -> str | None:
     return None
 
 
-_NOT_CONTENT: Final = frozenset({"started_at_us", "ended_at_us", "active_us", "outcomes", "left_out", "done"})
+_NOT_CONTENT: Final = frozenset({"started_at_us", "ended_at_us", "active_us", "outcomes", "left_out", "done", "read"})
 _NOT_STABLE: Final = frozenset({"seq", "decided_by"})
 
 

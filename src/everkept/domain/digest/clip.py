@@ -11,7 +11,6 @@ ELLIPSIS: Final = "…"
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])?")
 # Control characters but tab and newline, what turns the direction of writing, halves of surrogate pairs.
 _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
-_SPACE = re.compile(r"\s+")
 _JOINS: Final = "\u200d\ufe0e\ufe0f"
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})(.*)$")
 _CODE_LINES_SHOWN: Final = 6
@@ -19,7 +18,7 @@ _CODE_LINES_SHOWN: Final = 6
 
 def clean(text: str) -> str:
     """Without terminal codes, control characters and half characters; line ends are newlines."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return _UNFIT.sub("", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
 
@@ -27,7 +26,7 @@ def clean(text: str) -> str:
 def one_line(text: str, limit: int) -> str:
     """The text on one line in at most `limit` characters, ended with an ellipsis where it was cut."""
     # Nothing beyond a few times the limit can be shown, however much of it is white space.
-    return clip(_SPACE.sub(" ", clean(text[: limit * 8 + 256])).strip(), limit, more=len(text) > limit * 8 + 256)
+    return clip(" ".join(clean(text[: limit * 8 + 256]).split()), limit, more=len(text) > limit * 8 + 256)
 
 
 def clip(text: str, limit: int, *, more: bool = False) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from everkept.domain.command_line import ASSIGNED, Redirect, Step, Word, folder_after, program_words, steps_of
 from everkept.domain.digest.clip import clip, one_line
 from everkept.domain.digest.programs import (
     ANSWERS,
@@ -25,16 +26,11 @@ from everkept.domain.digest.programs import (
     RUN_PACKAGES,
     RUNNERS,
     SETS,
-    WRAPS,
 )
-from everkept.domain.digest.shell import Step, Word, parse
 from everkept.domain.digest.values import COMMAND_CHARS_MAX
+from everkept.domain.shell import CHANGES, writes
 
-_ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?|py")
-_SHELL = frozenset({"bash", "sh", "zsh", "dash"})
-_SHELL_TEXT = re.compile(r"-[a-z]*c")
-_HERE_SIGN = re.compile(r"<<-?\s*['\"]?\w+['\"]?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,86 +48,82 @@ class Command:
     program: str
     """The program whose exit code is the line's."""
     looks: bool
+    changes: bool
+    """Files, maybe: most command lines change none, whatever else they do."""
     dress: tuple[str, ...]
     """Variables set for it and what runs it: left out of the key, and what may have mended it."""
     masked: bool
     """The exit code is not that of the work: it runs into a filter, or `|| true` follows."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A step in its common form."""
+
+    step: Step
+    program: str
+    """`git diff`, `pytest`, `grep`: of git and the like with the verb."""
+    full: str
+    """All that makes it the command that it is."""
+    shown: str
+    dress: tuple[str, ...]
+
+    @property
+    def joined(self) -> str:
+        return self.step.joined
+
+
 @lru_cache(maxsize=1024)
 def read_command(line: str, cwd: str | None, home: str | None) -> Command:
     """Take a command line apart. `cwd`: the folder it ran in; `home`: the session's own folder."""
-    steps = tuple(unwrapped(line))
-    kept = [step for step in steps if not _only_sets(step)] or list(steps)
+    steps = tuple(steps_of(line))
+    kept = [_part(step, home) for step in [step for step in steps if not _only_sets(step)] or steps]
     masked = _is_masked(kept)
     kept = _unmasked(kept)
     folder = _folder(steps, cwd, home)
     chain = _last_chain(kept, strict=_stops_at_errors(steps))
-    singles = [_text(pipe, home, full=True) for pipe in _pipes(chain)]
-    whole = _joined(kept, home, full=True)
+    singles = [" | ".join(part.full for part in pipe) for pipe in _pipes(chain)]
+    whole = " ".join(_joined((part.joined, part.full) for part in kept).split())
     keys = [_key(folder, text) for text in singles]
-    key = _key(folder, whole)
-    last = chain[-1] if chain else None
-    shown = _joined(kept, home, full=False) or one_line(line, COMMAND_CHARS_MAX)
+    key = keys[0] if singles == [whole] else _key(folder, whole)
+    shown = one_line(_joined((part.joined, part.shown) for part in kept) or line, COMMAND_CHARS_MAX)
     return Command(
         key=key,
         shown=clip(f"{shown}" + (f" (in {folder})" if folder else ""), COMMAND_CHARS_MAX),
         proves=tuple(dict.fromkeys([*keys, key])),
         needs=tuple(dict.fromkeys(keys)) or (key,),
         steps=steps,
-        program=program_of(last) if last else "",
-        looks=bool(kept) and all(_only_looks(step) for step in kept),
-        dress=tuple(word for step in kept for word in _dress(step)),
+        program=chain[-1].program if chain else "",
+        looks=bool(kept) and all(map(_only_looks, kept)),
+        changes=any(map(_may_change, steps)),
+        dress=tuple(word for part in kept for word in part.dress),
         masked=masked,
     )
 
 
-def unwrapped(line: str) -> list[Step]:
-    """The steps of a line; of `bash -lc 'text'` those of the text."""
-    steps = parse(line)
-    if len(steps) == 1:
-        words = steps[0].words
-        if len(words) >= 3 and posixpath.basename(words[0].text) in _SHELL and _SHELL_TEXT.fullmatch(words[1].text):
-            return parse(words[2].text)
-    return steps
-
-
-def program_words(step: Step) -> list[Word]:
-    """The words of a step from its program on: without variables set for it and wrappers."""
-    words = step.words
-    while words:
-        first = words[0].text
-        if _ASSIGNED.match(first):
-            words = words[1:]
-            continue
-        own = WRAPS.get(first)
-        if own is None or len(words) == 1 or (first == "command" and words[1].text.startswith("-")):
-            break
-        words = _after_options(words[1:])[own:]
-    return words
-
-
-def _dress(step: Step) -> list[str]:
+def _part(step: Step, home: str | None) -> _Part:
     words = program_words(step)
+    arguments = _arguments(words, home)
+    full, shown = _step_texts(step, arguments, home)
+    return _Part(step, _program_of(arguments), full, shown, tuple(_dress(step, words)))
+
+
+def _dress(step: Step, words: Sequence[Word]) -> list[str]:
     before = [word.raw for word in step.words[: len(step.words) - len(words)]]
     runs = [word.text for word in words[:2]]
     return [*before, *runs[:1]] if tuple(runs) in RUNNERS or (runs[:1] and runs[0] in RUN_PACKAGES) else before
 
 
-def _after_options(words: list[Word]) -> list[Word]:
-    at = 0
-    while at < len(words) and words[at].text.startswith("-"):
-        at += 1
-    return words[at:]
-
-
-def program_of(step: Step) -> str:
-    """`git diff`, `pytest`, `grep`: the program, of git with its verb."""
-    arguments = _arguments(step, None)
+def _program_of(arguments: Sequence[str]) -> str:
     if len(arguments) > 1 and arguments[0] in LOOKS_AT:
         verb = next((word for word in _git_verb(arguments[1:])), "")
         return f"{arguments[0]} {verb}".strip()
     return arguments[0] if arguments else ""
+
+
+def _may_change(step: Step) -> bool:
+    words = program_words(step)
+    return bool(words and words[0].text.rpartition("/")[2] in CHANGES) or any(map(writes, step.redirects))
 
 
 def _git_verb(arguments: Sequence[str]) -> Sequence[str]:
@@ -153,16 +145,16 @@ def _only_sets(step: Step) -> bool:
     if not words:
         return not step.redirects
     first = words[0].text
-    if first in SETS or all(_ASSIGNED.match(word.text) for word in words):
+    if first in SETS or all(ASSIGNED.match(word.text) for word in words):
         return True
     return first in ("echo", "printf") and not step.redirects and step.joined != "" and step.joined != "|"
 
 
-def _only_looks(step: Step) -> bool:
-    if any(_writes(redirect.sign, redirect.target.text) for redirect in step.redirects):
+def _only_looks(part: _Part) -> bool:
+    step = part.step
+    if any(map(_keeps, step.redirects)):
         return False
-    program = program_of(step)
-    name, _, verb = program.partition(" ")
+    name, _, verb = part.program.partition(" ")
     if name in LOOKS_AT:
         return verb in LOOKS_AT[name]
     if name in ("sed", "perl") and any(word.text.startswith("-i") for word in step.words[1:]):
@@ -172,27 +164,28 @@ def _only_looks(step: Step) -> bool:
     return name in LOOKS
 
 
-def _writes(sign: str, target: str) -> bool:
-    return ">" in sign and not sign.endswith("&") and not target.startswith("/dev/")
+def _keeps(redirect: Redirect) -> bool:
+    """What is written stays: not `> /dev/null`."""
+    return writes(redirect) and not redirect.target.text.startswith("/dev/")
 
 
-def _is_masked(steps: Sequence[Step]) -> bool:
+def _is_masked(parts: Sequence[_Part]) -> bool:
     """A filter or `|| true` or `; echo …` stands after the work."""
-    if len(steps) < 2:
+    if len(parts) < 2:
         return False
-    last = steps[-1]
-    return (last.joined == "|" and program_of(last) in FILTERS | LOOKS) or (
-        last.joined == "||" and program_of(last) in ("true", "echo", ":", "exit")
+    last = parts[-1]
+    return (last.joined == "|" and (last.program in FILTERS or last.program in LOOKS)) or (
+        last.joined == "||" and last.program in ("true", "echo", ":", "exit")
     )
 
 
-def _unmasked(steps: list[Step]) -> list[Step]:
-    while len(steps) > 1 and (
-        (steps[-1].joined == "|" and program_of(steps[-1]) in FILTERS)
-        or (steps[-1].joined == "||" and program_of(steps[-1]) in ("true", "echo", ":"))
+def _unmasked(parts: list[_Part]) -> list[_Part]:
+    while len(parts) > 1 and (
+        (parts[-1].joined == "|" and parts[-1].program in FILTERS)
+        or (parts[-1].joined == "||" and parts[-1].program in ("true", "echo", ":"))
     ):
-        steps = steps[:-1]
-    return steps
+        parts = parts[:-1]
+    return parts
 
 
 def _stops_at_errors(steps: Sequence[Step]) -> bool:
@@ -202,45 +195,36 @@ def _stops_at_errors(steps: Sequence[Step]) -> bool:
     )
 
 
-def _last_chain(steps: Sequence[Step], *, strict: bool) -> list[Step]:
+def _last_chain(parts: Sequence[_Part], *, strict: bool) -> list[_Part]:
     """The steps after the last separator that lets errors pass: their exit code is the line's."""
-    if any(step.joined in ("||", "&") for step in steps):
-        return list(steps)
-    starts = [0, *(i for i, step in enumerate(steps) if step.joined == ";" and not strict)]
-    return list(steps[starts[-1] :])
+    if any(part.joined in ("||", "&") for part in parts):
+        return list(parts)
+    starts = [0, *(i for i, part in enumerate(parts) if part.joined == ";" and not strict)]
+    return list(parts[starts[-1] :])
 
 
-def _pipes(chain: Sequence[Step]) -> list[list[Step]]:
+def _pipes(chain: Sequence[_Part]) -> list[list[_Part]]:
     """Split at && (and, where errors stop the text, at line ends); a chain with || or & stays whole."""
-    if any(step.joined in ("||", "&") for step in chain):
+    if any(part.joined in ("||", "&") for part in chain):
         return [list(chain)]
-    pipes: list[list[Step]] = []
-    for step in chain:
-        if pipes and step.joined == "|":
-            pipes[-1].append(step)
+    pipes: list[list[_Part]] = []
+    for part in chain:
+        if pipes and part.joined == "|":
+            pipes[-1].append(part)
         else:
-            pipes.append([step])
+            pipes.append([part])
     return pipes
 
 
 def _folder(steps: Sequence[Step], cwd: str | None, home: str | None) -> str:
     """The folder the line ends in, relative to the session's own; empty where that is the same or not known."""
-    folder = folder_after(steps, cwd)
+    folder: str | None = cwd or ""
+    for step in steps:
+        folder = folder_after(step, folder)
     if not folder or not home:
         return ""
     relative = below(posixpath.normpath(folder), home)
     return "" if relative == "." else relative
-
-
-def folder_after(steps: Sequence[Step], cwd: str | None) -> str | None:
-    """Where a `cd` of the line leads; None where that is not known."""
-    for step in steps:
-        if step.words and step.words[0].text in ("cd", "pushd"):
-            words = [word for word in step.words[1:] if not (word.text.startswith("-") and len(word.text) > 1)]
-            if not words or words[0].dynamic or words[0].text.startswith(("~", "-")):
-                return None
-            cwd = posixpath.join(cwd or "", words[0].text)
-    return cwd
 
 
 def below(path: str, home: str | None) -> str:
@@ -254,18 +238,17 @@ def below(path: str, home: str | None) -> str:
     return path.removeprefix(prefix)
 
 
-def _arguments(step: Step, home: str | None) -> list[str]:
-    """The words of a step in their common form."""
-    words = program_words(step)
+def _arguments(words: Sequence[Word], home: str | None) -> list[str]:
+    """The words of a step, from its program on, in their common form."""
     raw = [_raw(word, home) for word in words]
     if not raw:
         return []
-    raw[0] = posixpath.basename(raw[0]) or raw[0]
+    raw[0] = raw[0].rpartition("/")[2] or raw[0]
     if len(raw) > 2 and (raw[0], raw[1]) in RUNNERS:
         raw = raw[2:]
     elif len(raw) > 1 and raw[0] in RUN_PACKAGES:
         raw = [word for word in raw[1:] if word not in ("-y", "--yes")] or raw
-    raw[0] = posixpath.basename(raw[0]) or raw[0]
+    raw[0] = raw[0].rpartition("/")[2] or raw[0]
     if _PYTHON.fullmatch(raw[0]):
         raw = raw[2:] if len(raw) > 2 and raw[1] == "-m" else ["python", *raw[1:]]
     quiets = QUIETS.get(raw[0])
@@ -290,24 +273,15 @@ def _first_here_line(text: str) -> str:
 _LINE_WITHIN: Final = re.compile(r"\n\s*(\S[^\n]*)")
 
 
-def _text(pipe: Sequence[Step], home: str | None, *, full: bool) -> str:
-    return " | ".join(_step_text(step, home, full=full) for step in pipe)
-
-
-def _step_text(step: Step, home: str | None, *, full: bool) -> str:
-    arguments = _arguments(step, home)
-    if full and arguments[:1] == ["git"] and "commit" in arguments[1:3]:
-        arguments = _without_message(arguments)
-    parts = [" ".join(arguments)]
-    if not arguments or arguments[0] in ("cat", "echo", "printf", "tee"):
-        parts += [
-            f"{redirect.sign} {_raw(redirect.target, home)}"
-            for redirect in step.redirects
-            if _writes(redirect.sign, redirect.target.text)
-        ]
-    if step.here:
-        parts.append(f"<<{_hash(step.here)}" if full else f"<< [{step.here.count(chr(10))} lines]")
-    return " ".join(part for part in parts if part)
+def _step_texts(step: Step, arguments: Sequence[str], home: str | None) -> tuple[str, str]:
+    """(what makes the step the command that it is, how it is shown)."""
+    told = _without_message(arguments) if arguments[:1] == ["git"] and "commit" in arguments[1:3] else arguments
+    into = ""
+    if step.redirects and (not arguments or arguments[0] in ("cat", "echo", "printf", "tee")):
+        into = " ".join(f"{at.sign} {_raw(at.target, home)}" for at in step.redirects if _keeps(at))
+    here, lines = (f"<<{_hash(step.here)}", f"<< [{step.here.count(chr(10))} lines]") if step.here else ("", "")
+    full = " ".join(part for part in (" ".join(told), into, here) if part)
+    return full, " ".join(part for part in (" ".join(arguments), into, lines) if part)
 
 
 def _without_message(arguments: Sequence[str]) -> list[str]:
@@ -323,12 +297,13 @@ def _without_message(arguments: Sequence[str]) -> list[str]:
     return kept
 
 
-def _joined(steps: Sequence[Step], home: str | None, *, full: bool) -> str:
+def _joined(steps: Iterable[tuple[str, str]]) -> str:
+    """`steps`: (the separator before it, its text)."""
     text = ""
-    for step in steps:
-        sign = {"": "", ";": "; "}.get(step.joined, f" {step.joined} ") if text else ""
-        text += sign + _step_text(step, home, full=full)
-    return " ".join(text.split()) if full else one_line(text, COMMAND_CHARS_MAX)
+    for joined, step in steps:
+        sign = {"": "", ";": "; "}.get(joined, f" {joined} ") if text else ""
+        text += sign + step
+    return text
 
 
 def _key(folder: str, text: str) -> str:

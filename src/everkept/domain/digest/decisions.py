@@ -32,19 +32,23 @@ def decisions_of(turns: Sequence[Turn], events: Sequence[SessionEvent]) -> tuple
             found[id(turn.prompt)] = list(_from_prompt(turn, turn.prompt))
     decisions: dict[str, Decision] = {}
     for entry in events:
+        if entry.event.tool is None and entry.event.kind not in _DECIDING:
+            continue
         for decision in found.get(id(entry)) or _from_event(entry):
             decisions.setdefault(decision.quote.casefold(), decision)
     return tuple(decisions.values())
 
 
+_DECIDING: Final = frozenset({"prompt", "plan"})
+
+
 def _from_prompt(turn: Turn, prompt: SessionEvent) -> Iterator[Decision]:
     """A brief answer to a question or to a call that was stopped is one whole; else the sentences that decide."""
     whole = clean(prompt.event.text).strip()
-    stopped, asked = _stopped_before(turn), _asked_before(turn)
     brief = len(whole) <= _ANSWER_CHARS_MAX and not is_question(whole)
-    if brief and stopped and not goes_on(whole):
+    if brief and not goes_on(whole) and (stopped := _stopped_before(turn)):
         yield Decision(seq=prompt.seq, kind="refusal", quote=one_line(whole, QUOTE_CHARS_MAX), about=stopped)
-    elif brief and asked:
+    elif brief and (asked := _asked_before(turn)):
         yield Decision(seq=prompt.seq, kind="answer", quote=one_line(whole, QUOTE_CHARS_MAX), about=asked)
     else:
         for sentence in sentences(prompt.event.text):

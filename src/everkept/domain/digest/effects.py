@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from everkept.domain.digest.commands import Command, program_words
-from everkept.domain.digest.shell import Step
+from everkept.domain.command_line import Step, program_words
+from everkept.domain.digest.commands import Command
 from everkept.domain.session import Outcome, ToolCall
-from everkept.domain.shell import changes_of as changes_by_words
+from everkept.domain.shell import changes_in
 
 
 class Change(NamedTuple):
@@ -31,21 +31,12 @@ def changes_of(call: ToolCall, command: Command | None, outcome: Outcome) -> lis
     sure = outcome == "ok"
     if command is None:
         return [] if outcome == "failed" else list(_told(call, sure=sure))
+    if not command.changes and not call.changes:
+        return []
     if outcome == "failed":
         return list(_before_the_last(command, call))
-    told = _read(call.changes or _by_words(command.steps, call.command or ""), sure=sure)
+    told = _read(call.changes or changes_in(command.steps), sure=sure)
     return [*_folders(command.steps), *told, *_restored(command.steps)]
-
-
-_CHANGE: Final = frozenset("apply_patch cp git mv perl rm rmdir sed tee touch unlink bash dash ksh sh zsh".split())
-
-
-def _by_words(steps: Sequence[Step], command: str) -> tuple[tuple[str, str], ...]:
-    """Read only where a step writes somewhere or may change files: most command lines only look."""
-    writes = any(">" in redirect.sign for step in steps for redirect in step.redirects)
-    if writes or any(words and posixpath.basename(words[0].text) in _CHANGE for words in map(program_words, steps)):
-        return changes_by_words(command)
-    return ()
 
 
 def _told(call: ToolCall, *, sure: bool) -> Iterator[Change]:
@@ -71,11 +62,10 @@ def _before_the_last(command: Command, call: ToolCall) -> Iterator[Change]:
     """What is said of a step by its own program (`rm: cannot remove …`) did not happen."""
     if len(command.steps) < 2:
         return
-    before = (call.command or "")[: command.steps[-1].at]
     complaints = {line.partition(": ")[0] for line in call.output[:4096].split("\n") if ": " in line[:32]}
     if complaints.isdisjoint(step.words[0].text for step in command.steps[:-1] if step.words):
         yield from _folders(command.steps[:-1])
-        yield from _read(_by_words(command.steps[:-1], before), sure=False)
+        yield from _read(changes_in(command.steps[:-1]), sure=False)
 
 
 def _folders(steps: Sequence[Step]) -> Iterator[Change]:

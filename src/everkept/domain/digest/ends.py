@@ -35,7 +35,11 @@ def open_ends_of(
 
 def finished_items(plans: Sequence[SessionEvent]) -> list[str]:
     """Keys of the items that were called done or given up at last."""
-    states = {end_key(item): state for plan in plans for item, state in plan.event.items}
+    items: dict[str, str] = {}
+    for item, state in (one for plan in plans for one in plan.event.items):
+        items.pop(item, None)  # two wordings with one key: the last one told counts
+        items[item] = state
+    states = {end_key(item): state for item, state in items.items()}
     return [key for key, state in states.items() if state in _SETTLED]
 
 
@@ -44,18 +48,16 @@ _SETTLED: Final = ("completed", "cancelled")
 
 def _stopped(turn: Turn) -> Iterator[OpenEnd]:
     """The last turn was broken off, or nothing came of its prompt."""
-    prompt = "" if turn.prompt is None else one_line(turn.prompt.event.text, 120)
     last = turn.last
-    if last is None:
+    if last is None or (turn.stopped_by is None and (turn.ended or last.event.kind == "said")):
         return
+    prompt = "" if turn.prompt is None else one_line(turn.prompt.event.text, 120)
     if turn.stopped_by is not None:
         call = turn.stopped_by.event.tool
         at = f" at {title_of(call)}" if call is not None else ""
         told = one_line(turn.stopped_by.event.text, 120)
         how = f"ended in an error: {told}" if turn.stopped_by.event.detail == "error" else f"was interrupted{at}"
         yield _stop(turn.stopped_by.seq, f"The last turn {how}", prompt)
-    elif turn.ended or last.event.kind == "said":
-        return
     elif last.event.kind == "prompt":
         yield OpenEnd(
             kind="unanswered", text=f"Nothing came of the last prompt: “{prompt}”", key=end_key(prompt), seq=last.seq

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -44,14 +45,22 @@ class Files:
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
         self._folders: set[str] = set()
-        self._seen: set[str] = set()
+        self._there: set[str] = set()
+        self._read: Counter[str] = Counter()
+        self._above: set[str] = set()
+        """Every folder that one of the files lies in, or lay in."""
         self.come_and_gone = 0
         """Files that were made and deleted again."""
 
-    def see(self, path: str) -> None:
-        """It was there, as a call that read it shows."""
+    def see(self, path: str, *, sure: bool) -> None:
+        """A call read it; `sure`: and found it there."""
         if path not in self._files:
-            self._seen.add(path)
+            self._read[path] += 1
+            if sure:
+                self._there.add(path)
+
+    def only_read(self) -> Iterator[str]:
+        return (path for path, _ in self._read.most_common() if path not in self._files)
 
     def take(self, change: Change) -> str | None:
         """The path that counts as touched by it, if any."""
@@ -86,23 +95,34 @@ class Files:
     def _write(self, path: str, what: str, *, sure: bool) -> None:
         file = self._files.get(path)
         if file is None:
-            was_there = what == "edited" or path in self._seen
-            self._files[path] = _File(path, edits=1, sure=sure) if was_there else _File(None, sure=sure)
+            was_there = what == "edited" or path in self._there
+            self._keep(path, _File(path, edits=1, sure=sure) if was_there else _File(None, sure=sure))
             return
         # Deleted and written anew: what was there has another content now.
         file.edits = 1 if file.gone else file.edits + 1
         file.gone, file.restored, file.sure = False, False, file.sure or sure
 
     def _delete(self, path: str, *, sure: bool) -> None:
-        inside = [name for name in self._files if name.startswith(f"{path}/")]
-        for name in inside:
+        for name in self._inside(path):
             self._end(name)
         if path in self._files:
             self._end(path)
         elif path in self._folders:
             self._folders.discard(path)
         else:
-            self._files[path] = _File(path, gone=True, sure=sure)
+            self._keep(path, _File(path, gone=True, sure=sure))
+
+    def _inside(self, folder: str) -> list[str]:
+        if folder not in self._above:
+            return []
+        return [name for name in self._files if name.startswith(f"{folder}/")]
+
+    def _keep(self, path: str, file: _File) -> None:
+        self._files[path] = file
+        above = posixpath.dirname(path)
+        while above and above not in self._above:
+            self._above.add(above)
+            above = posixpath.dirname(above)
 
     def _end(self, path: str) -> None:
         file = self._files[path]
@@ -113,7 +133,7 @@ class Files:
         self.come_and_gone += 1
 
     def _move(self, path: str, target: str, *, sure: bool) -> str:
-        inside = [name for name in self._files if name.startswith(f"{path}/")]
+        inside = self._inside(path)
         for name in inside:
             self._put(name, target + name[len(path) :], sure=self._files[name].sure)
         if path in self._folders:
@@ -133,14 +153,14 @@ class Files:
             over.gone, over.edits, over.restored = False, over.edits + 1, False
             file = over
         elif file.origin is not None and file.origin == path and over is not None and over.origin == target:
-            self._files[path] = _File(path, gone=True, sure=sure)
+            self._keep(path, _File(path, gone=True, sure=sure))
             over.gone, over.edits = False, over.edits + 1
             file = over
-        self._files[target] = file
+        self._keep(target, file)
 
     def _target(self, path: str, target: str) -> str:
         """Into the target where that is known to be a folder."""
-        is_folder = target in self._folders or any(name.startswith(f"{target}/") for name in self._files)
+        is_folder = target in self._folders or bool(self._inside(target))
         return posixpath.join(target, posixpath.basename(path)) if is_folder else target
 
     def _restore(self, path: str) -> None:

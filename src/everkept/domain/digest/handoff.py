@@ -7,14 +7,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from everkept.domain.digest.clip import clip, code, inert_lines, one_line
-from everkept.domain.digest.page import counted, end_words, quoted, time_text
+from everkept.domain.digest.page import counted, end_words, paths, quoted, time_text
 from everkept.domain.digest.values import Digest, FailedCommand, OpenEnd
+from everkept.domain.shell import CHANGES
 
 HANDOFF_CHARS_MAX: Final = 2_500
 _STANDS_CHARS_MAX: Final = 800
 _FILES_SHOWN: Final = 12
 _FAILING_SHOWN: Final = 4
 _ENDS_SHOWN: Final = 8
+_WORKED_SHOWN: Final = 3
+_READ_SHOWN: Final = 6
+_BRIEF_CHARS: Final = 80
+"""A last message as short as this may be a mere courtesy: the last one that says more stands before it."""
 _DECISIONS_SHOWN: Final = 3
 
 
@@ -66,6 +71,7 @@ def _text(digest: Digest, failing: Sequence[FailedCommand], ends: Sequence[OpenE
         "stands": _stands_lines(digest),
         "ends": _ends(ends),
         "failing": _failing(failing),
+        "worked": _worked(digest),
         "next": [f"Named as the next step: {quoted(digest.next_step)}"] if digest.next_step else [],
         "files": _files(digest),
         "decisions": _decisions(digest),
@@ -78,7 +84,7 @@ def _text(digest: Digest, failing: Sequence[FailedCommand], ends: Sequence[OpenE
     return "\n".join(line for name in blocks for line in kept[name])
 
 
-_BY_WEIGHT: Final = ("origin", "goal", "ends", "failing", "next", "stands", "files", "decisions")
+_BY_WEIGHT: Final = ("origin", "goal", "ends", "failing", "next", "stands", "files", "decisions", "worked")
 _MORE_CHARS: Final = 24
 
 
@@ -116,6 +122,10 @@ def _stands_lines(digest: Digest) -> list[str]:
     if not digest.said:
         return []
     text = digest.said[-1].text
+    earlier = (
+        [said.text for said in digest.said[:-1] if len(said.text) > len(text)] if len(text) <= _BRIEF_CHARS else []
+    )
+    before = [f"It said before: {quoted(one_line(earlier[-1], _STANDS_CHARS_MAX // 2))}"] if earlier else []
     lines = [f"> {line}".rstrip() for line in inert_lines(text)]
     kept: list[str] = []
     room = _STANDS_CHARS_MAX
@@ -125,7 +135,7 @@ def _stands_lines(digest: Digest) -> list[str]:
             break
         kept.append(line)
         room -= len(line) + 1
-    return ["Where it stands, in the agent's last words:", *kept]
+    return [*before, "Where it stands, in the agent's last words:", *kept]
 
 
 def _ends(ends: Sequence[OpenEnd]) -> list[str]:
@@ -151,12 +161,22 @@ def _failing(failing: Sequence[FailedCommand]) -> list[str]:
     return ["Failing when it stopped:", *lines] if lines else []
 
 
+def _worked(digest: Digest) -> list[str]:
+    """How the next one may check its own work: tests and builds, rather than what moved files about."""
+    ran = [(run.seq, run.command) for run in digest.commands if run.outcome == "ok" and not run.looks]
+    ran += [(failed.fix.seq, failed.command) for failed in digest.failed if failed.fix is not None and not failed.looks]
+    told = (command for _, command in sorted(ran, reverse=True) if command.partition(" ")[0] not in CHANGES)
+    last = list(dict.fromkeys(told))[:_WORKED_SHOWN]
+    return [f"Came out well last: {', '.join(map(code, last))}"] if last else []
+
+
 def _files(digest: Digest) -> list[str]:
     lines = [f"- {code(one_line(change.path, 160))}: {change.words}" for change in digest.files[:_FILES_SHOWN]]
     if len(digest.files) > _FILES_SHOWN:
         lines.append(f"- … and {counted(len(digest.files) - _FILES_SHOWN, 'file')} more")
     lines += [f"- committed {commit.id}: {quoted(commit.subject)}" for commit in digest.commits[-3:]]
-    return ["Files changed:", *lines] if lines else []
+    read = [f"Files only read: {paths(digest.read, _READ_SHOWN)}"] if digest.read else []
+    return [*(["Files changed:", *lines] if lines else []), *read]
 
 
 def _decisions(digest: Digest) -> list[str]:

@@ -83,7 +83,7 @@ def _without_code_line(output: str) -> str:
 
 
 _FAILURE_MARKS: Final = tuple(
-    (re.compile(pattern, re.MULTILINE), name)
+    (re.compile(pattern), name)
     for pattern, name in (
         (r"^=+ .*\b[1-9]\d* (?:failed|errors?)\b.* =+$|^[1-9]\d* (?:failed|errors?)\b.* in [\d.]+s", "tests failed"),
         (r"^FAILED \S+::|^(?:FAIL|--- FAIL)[:\t ]|^FAIL$|^FAILURES!|^test result: FAILED", "tests failed"),
@@ -101,6 +101,7 @@ _FAILURE_MARKS: Final = tuple(
 )
 
 
+_ANY_MARK = re.compile("|".join(pattern.pattern for pattern, _ in _FAILURE_MARKS))
 _FAILURE_WORDS: Final = ("fail", "error", "err!", "traceback", "***", "panic", "fatal", "not found", "no such", "exit")
 """One of them stands in each of the marks: most outputs hold none, and are not searched further."""
 
@@ -111,8 +112,8 @@ def failure_mark(output: str) -> str | None:
     low = text.casefold()
     if not any(word in low for word in _FAILURE_WORDS):
         return None
-    text = clean(text)
-    return next((name for pattern, name in _FAILURE_MARKS if pattern.search(text)), None)
+    lines = [line for line in clean(text).split("\n") if _ANY_MARK.match(line)]
+    return next((name for pattern, name in _FAILURE_MARKS if any(map(pattern.match, lines))), None)
 
 
 def _ends(text: str) -> str:
@@ -123,13 +124,11 @@ _HARMLESS = re.compile(r"\b(?:0|no) (?:errors?|failures?|failed)\b|\berrors?[=:]
 _EXCEPTION = re.compile(
     r"^(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning|Fault|Failure)?(?:: .+|$)"
 )
-_TOLD_BETTER: Final = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"^FAILED \S+|^ERROR \S+::?",  # pytest's summary names the test and the reason
-        r"^E {2,}\S",
-    )
+_TOLD_BETTER: Final = (
+    (re.compile(r"FAILED \S+|ERROR \S+::?"), ("FAILED ", "ERROR ")),  # pytest's summary names the test and the reason
+    (re.compile(r"E {2,}\S"), ("E  ",)),
 )
+"""(how such a line begins, what an output that has one holds)."""
 _TOLD: Final = re.compile(
     r"^\s*(?:fatal|error|err!|panic|failed|failure|fail|abort(?:ed)?)\b"
     r"|^--- FAIL|^\s*✗|^\s*✖|^\s*×|^not ok\b|^npm ERR!|^npm error"
@@ -144,10 +143,10 @@ _TOLD: Final = re.compile(
 def error_line(output: str) -> str:
     """The first line that tells the error, at most 200 characters; empty where the output says nothing."""
     lines = _lines(output)
-    for pattern in _TOLD_BETTER:
-        if found := next((line for line in lines if pattern.match(line)), None):
+    for pattern, marks in _TOLD_BETTER:
+        if any(mark in output for mark in marks) and (found := next(filter(pattern.match, lines), None)):
             return one_line(found, ERROR_CHARS_MAX)
-    found = _raised(lines)
+    found = _raised(lines) if _TRACEBACK in output else None
     if found is None:
         at = next((at for at, line in enumerate(lines) if _tells(line)), 0)
         found = _with_reason(lines[at : at + 6]) if lines else ""
@@ -180,11 +179,14 @@ _CODE_LINE_STARTS: Final = frozenset("ESPWCDBOT esp")
 _TAGS = re.compile(r"</?(?:tool_use_error|error|stdout|stderr|system-reminder|output|result)>")
 
 
+_TRACEBACK: Final = "Traceback (most recent call last)"
+
+
 def _raised(lines: Iterable[str]) -> str | None:
     """Of a traceback: the line that names the exception."""
     inside = False
     for line in lines:
-        if line.lstrip().startswith("Traceback (most recent call last)"):
+        if line.lstrip().startswith(_TRACEBACK):
             inside = True
         elif inside and _EXCEPTION.match(line.strip()) and not line.startswith("    "):
             return line

@@ -19,6 +19,7 @@ from everkept.domain.digest.values import CommandRun, Decision, Digest, ErrorMet
 PAGE_CHARS_MAX: Final = 6_000
 _TITLE_CHARS_MAX: Final = 90
 _EARLIER_SAID_CHARS_MAX: Final = 240
+_READ_SHOWN: Final = 12
 _MORE_CHARS: Final = 60
 """Kept free in each section for the line that counts what was left out."""
 
@@ -95,6 +96,7 @@ def _sections(digest: Digest) -> list[_Section]:
     decisions = list(map(_decision, digest.decisions))
     said = [*map(_earlier, digest.said[:-1]), *map(_last, digest.said[-1:])]
     goal = [f"{quoted(digest.goal)}"] if digest.goal else []
+    files = [*map(_file, digest.files), *([f"- only read: {paths(digest.read, _READ_SHOWN)}"] if digest.read else [])]
     later = prompts if len(prompts) > 1 else ()  # a single one is the goal
     numbered = [f"{at}. {quoted(prompt.text)}" for at, prompt in enumerate(later, 1)]
     unmended_first = sorted(range(len(digest.failed)), key=lambda at: digest.failed[at].fix is not None)
@@ -104,7 +106,7 @@ def _sections(digest: Digest) -> list[_Section]:
         _Section("What the agent said", "message", said, 1, range(len(said))[::-1]),
         _Section("Commands that failed", "failed command", list(map(_failed, digest.failed)), 2, unmended_first),
         _Section("Decisions", "decision", decisions, 2, range(len(decisions))[::-1]),
-        _Section("Files", "file", list(map(_file, digest.files)), 6, _files_order(digest.files)),
+        _Section("Files", "file", files, 6, [*_files_order(digest.files), *range(len(digest.files), len(files))]),
         _Section("Prompts", "prompt", numbered, 2, _ends_first(len(numbered))),
         _Section("Commands", "command", entries := _commands(digest), 3, range(len(entries))),
     ]  # fmt: skip
@@ -161,6 +163,12 @@ def end_words(text: str) -> str:
     return inert(text)
 
 
+def paths(of: Sequence[str], shown: int) -> str:
+    """The first so many as code, and how many more."""
+    more = f" and {len(of) - shown} more" if len(of) > shown else ""
+    return ", ".join(code(one_line(path, 160)) for path in of[:shown]) + more
+
+
 def _file(change: FileChange) -> str:
     return f"- {code(one_line(change.path, 200))}: {inert(one_line(change.words, 260))}"
 
@@ -202,7 +210,7 @@ def _commands(digest: Digest) -> list[str]:
     looks = [run for run in digest.commands if run.looks]
     if looks:
         names = ", ".join(code(one_line(run.command, 50)) for run in looks[:3])
-        lines.append(f"- {counted(len(looks), 'command')} that only look, such as {names}")
+        lines.append(f"- {counted(len(looks), 'command')} that only look{'s' * (len(looks) == 1)}, such as {names}")
     return lines
 
 

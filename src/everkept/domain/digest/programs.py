@@ -30,8 +30,6 @@ ANSWERS: Final = frozenset("[ [[ cmp command comm diff egrep expr fgrep grep pgr
 GIT_ANSWERS: Final = frozenset("check-ignore diff diff-files diff-index grep ls-files merge-base show-ref".split())
 
 SETS: Final = frozenset("cd export pushd popd set source . sleep shopt true ulimit umask unset wait :".split())
-WRAPS: Final = {"sudo": 0, "env": 0, "command": 0, "nice": 0, "nohup": 0, "stdbuf": 0, "exec": 0, "timeout": 1}
-"""Programs that run another one: {name: how many arguments of its own stand before it}."""
 RUNNERS: Final = (
     ("uv", "run"),
     ("poetry", "run"),

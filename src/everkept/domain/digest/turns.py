@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -98,14 +98,26 @@ def said_of(turns: Sequence[Turn]) -> tuple[Said, ...]:
     )
 
 
-_ENDS = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|(?<=[。！？])(?![」』”])|\n+")
+_ENDS = re.compile(r"[.!?…][\"'”’)]*\s+|[。！？](?![」』”])|\n+")
+"""From the mark that belongs to the sentence to where the next one begins."""
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _LIST_MARK = re.compile(r"^(?:[-*+•]|\d{1,2}[.)]|#{1,6}|>)\s+")
+_LIST_MARKS: Final = frozenset("-*+•#>0123456789")
 
 
 def sentences(text: str) -> list[str]:
     """Sentences and lines of prose, as written; code blocks, quoted and indented lines are left out."""
-    plain = _FENCED.sub("\n", clean(text[:SENTENCES_READ_CHARS_MAX]))
-    lines = [line for line in plain.split("\n") if not line.startswith((">", "    ", "\t"))]
-    found = (_LIST_MARK.sub("", part.strip()) for part in _ENDS.split("\n".join(lines)))
+    plain = clean(text[:SENTENCES_READ_CHARS_MAX])
+    if "```" in plain or "~~~" in plain:
+        plain = _FENCED.sub("\n", plain)
+    plain = "\n".join(line for line in plain.split("\n") if not line.startswith((">", "    ", "\t")))
+    found = (_LIST_MARK.sub("", part) if part[:1] in _LIST_MARKS else part for part in _parts(plain))
     return [part for part in found if 0 < len(part) <= _SENTENCE_CHARS_MAX]
+
+
+def _parts(plain: str) -> Iterator[str]:
+    start = 0
+    for end in _ENDS.finditer(plain):
+        yield plain[start : end.start() + 1].strip()
+        start = end.end()
+    yield plain[start:].strip()

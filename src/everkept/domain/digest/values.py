@@ -175,6 +175,8 @@ class Digest:
     prompts: tuple[Prompt, ...]
     decisions: tuple[Decision, ...]
     files: tuple[FileChange, ...]
+    read: tuple[str, ...]
+    """Files that were read and not changed, the most often read first."""
     failed: tuple[FailedCommand, ...]
     commands: tuple[CommandRun, ...]
     stopped: tuple[StoppedCall, ...]

@@ -140,20 +140,33 @@ INTERRUPTED: Final = re.compile(r"interrupt|abort|cancel|stopped by|killed", re.
 """In what agents write about the end of a turn."""
 
 
-def _one(lists: dict[str, tuple[str, ...]]) -> re.Pattern[str]:
-    """One pattern of all languages. Those with spaces are tried where a word begins and nowhere else: much faster."""
-    spaced = "|".join(pattern for of in lists.values() for pattern in of if pattern.isascii())
-    spaceless = "|".join(fold(pattern) for of in lists.values() for pattern in of if not pattern.isascii())
-    return re.compile(rf"\b(?:{spaced})|{spaceless}")
+class _Words:
+    """The patterns of all languages: those with spaces are tried where a word begins and nowhere else, and those of
+    scripts without spaces only in texts that are not ASCII.
+    """
+
+    def __init__(self, lists: dict[str, tuple[str, ...]]) -> None:
+        patterns = [pattern for of in lists.values() for pattern in of]
+        # Without the mark of a word's beginning, which stands before all of them, a first letter rules most out.
+        spaced = (_WORD_BEGINS.sub("", pattern) for pattern in patterns if pattern.isascii())
+        self._spaced = re.compile(rf"\b(?:{'|'.join(spaced)})")
+        self._spaceless = re.compile("|".join(fold(pattern) for pattern in patterns if not pattern.isascii()))
+
+    def stand_in(self, folded: str) -> bool:
+        if self._spaced.search(folded):
+            return True
+        return not folded.isascii() and bool(self._spaceless.search(folded))
 
 
-_DECIDES, _ASKS, _NEXT = _one(DECIDES), _one(ASKS), _one(NEXT)
-_POLITE = _one({"": POLITE})
-_QUESTION = re.compile(r"(?:[?？؟]|か。?|[吗嗎呢]。?)[\s\"'”’）)*_]*$")
+_WORD_BEGINS = re.compile(r"(?:^|(?<=\|))\\b(?!\|)")
+_DECIDES, _ASKS, _NEXT = _Words(DECIDES), _Words(ASKS), _Words(NEXT)
+_POLITE = _Words({"": POLITE})
+_QUESTION: Final = ("?", "？", "؟", *(word + mark for word in "か吗嗎呢" for mark in ("", "。")))
+_BEHIND_QUESTION: Final = "\"'”’）)*_"
 
 
 def decides(sentence: str) -> bool:
-    return not is_question(sentence) and bool(_DECIDES.search(fold(sentence)))
+    return not is_question(sentence) and _DECIDES.stand_in(fold(sentence))
 
 
 def goes_on(text: str) -> bool:
@@ -161,14 +174,17 @@ def goes_on(text: str) -> bool:
 
 
 def is_question(sentence: str) -> bool:
-    return bool(_QUESTION.search(sentence.rstrip()))
+    end = sentence.rstrip()
+    while end and end[-1] in _BEHIND_QUESTION:
+        end = end.rstrip(_BEHIND_QUESTION).rstrip()
+    return end.endswith(_QUESTION)
 
 
 def asks(sentence: str) -> bool:
     """A question, or a request for a word, that is not mere politeness."""
     folded = fold(sentence)
-    return (is_question(sentence) or bool(_ASKS.search(folded))) and not _POLITE.search(folded)
+    return (is_question(sentence) or _ASKS.stand_in(folded)) and not _POLITE.stand_in(folded)
 
 
 def names_next(sentence: str) -> bool:
-    return bool(_NEXT.search(fold(sentence)))
+    return _NEXT.stand_in(fold(sentence))

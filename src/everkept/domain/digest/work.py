@@ -40,10 +40,10 @@ class _Failure:
     call: ToolCall
     error: str
     rule: str
-    at: int
+    at: int = 0
     """How many things had been touched before it."""
-    missing: set[str]
-    times: int = 1
+    missing: set[str] = field(default_factory=set)
+    times: int = 0
     fix: Fix | None = None
 
 
@@ -64,6 +64,10 @@ class Work:
     commits: dict[str, Commit] = field(default_factory=dict)
     done: dict[str, None] = field(default_factory=dict)
     _failures: list[_Failure] = field(default_factory=list)
+    _open: dict[tuple[str, str], _Failure] = field(default_factory=dict)
+    """By command and error: the last of its failures, mended or not."""
+    _waiting: dict[str, list[_Failure]] = field(default_factory=dict)
+    """By the key of a command that must come out well before they are mended."""
     _runs: dict[str, _Run] = field(default_factory=dict)
     _errors: dict[tuple[str, str], ErrorMet] = field(default_factory=dict)
     _touched: list[str] = field(default_factory=list)
@@ -77,9 +81,9 @@ class Work:
         command = read_command(call.command or "", event.cwd or self.home, self.home) if is_shell else None
         verdict = judge(call, command)
         self.outcomes[verdict.outcome, verdict.rule] += 1
-        if call.family == "read" and verdict.outcome == "ok":
+        if call.family == "read" and verdict.outcome in ("ok", "unknown"):
             for path in call.paths:
-                self.files.see(placed(path, event.cwd or self.home, self.home))
+                self.files.see(placed(path, event.cwd or self.home, self.home), sure=verdict.outcome == "ok")
         for change in changes_of(call, command, verdict.outcome):
             self._take_change(change, event.cwd or self.home)
         if verdict.outcome in ("denied", "interrupted"):
@@ -150,22 +154,23 @@ class Work:
         for key in command.proves:
             self.done.pop(key, None)
         error = error_line(call.output)
-        for failure in self._failures:
-            if failure.fix is None and failure.command.key == command.key and failure.error == error:
-                failure.times += 1
-                failure.call, failure.at, failure.missing = call, len(self._touched), set(command.needs)
-                return
-        failure = _Failure(seq, command, call, error, rule, len(self._touched), set(command.needs))
-        self._failures.append(failure)
+        failure = self._open.get((command.key, error))
+        if failure is None or failure.fix is not None:
+            failure = _Failure(seq, command, call, error, rule)
+            self._failures.append(failure)
+            self._open[command.key, error] = failure
+        failure.times += 1
+        failure.call, failure.at, failure.missing = call, len(self._touched), set(command.needs)
+        for key in command.needs:
+            self._waiting.setdefault(key, []).append(failure)
 
     def _succeed(self, seq: int, call: ToolCall, command: Command) -> None:
         proved = set(command.proves)
         self.done.update(dict.fromkeys(command.proves))
-        for failure in self._failures:
-            if failure.fix is None and failure.missing & proved:
-                failure.missing -= proved
-                if not failure.missing or failure.command.key in proved:
-                    failure.fix = self._fix(seq, call, command, failure)
+        for failure in [failure for key in command.proves for failure in self._waiting.pop(key, ())]:
+            failure.missing -= proved
+            if failure.fix is None and (not failure.missing or failure.command.key in proved):
+                failure.fix = self._fix(seq, call, command, failure)
         for match in _COMMIT.finditer(call.output) if "commit" in (call.command or "") else ():
             commit = Commit(seq=seq, id=match[2], branch=one_line(match[1], 80), subject=one_line(match[3], 120))
             self.commits.setdefault(commit.id, commit)

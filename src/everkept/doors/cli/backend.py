@@ -19,11 +19,11 @@ from urllib.parse import urlsplit
 from everkept import config
 from everkept.doors.cli.options import DEFAULT_PROJECT
 from everkept.doors.cli.screen import say
-from everkept.errors import EverkeptError, ExtraMissing, InvalidInput
+from everkept.errors import EverkeptError, ExtraMissing, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from everkept.api import views as v
-    from everkept.api.remote_drain import RemoteDesk
+    from everkept.api.remote_desk import RemoteDesk
     from everkept.api.secrets import SecretScan
     from everkept.api.service import Service
     from everkept.bootstrap import Application as OpenedApplication
@@ -77,22 +77,45 @@ async def memory_here(project: str | None, *, worker: bool = False) -> AsyncIter
     Raises NotFound where there is no such project, or nobody knows the folder yet; Unavailable, ConfigInvalid.
     """
     from everkept.api.views import Scope
-    from everkept.capture.identity import look_at
 
-    checkout = look_at(Path.cwd())
+    checkout = await checkout_here()
     async with _reach(project or DEFAULT_PROJECT, worker=worker) as reached:
         if project is None:
             scope = await reached.resolve_scope(checkout)
         else:
             scope = Scope(project=project, found_by="named", value=project)
         service = await reached.service(scope.project)
-        say(scope_line(scope))
+        say(scope_line(scope) if project is None else f"project {project}, as you named it")
+        if project is None and checkout.marker is not None and scope.found_by not in ("marker", "named"):
+            say(f"note: .everkept.toml names the project {checkout.marker}, and counts once you trust it: "
+                "everkept projects trust")  # fmt: skip
         yield Here(service, scope, checkout)
+
+
+async def trust_marker_here() -> v.Scope:
+    """The project that this folder's marker file names is its project from now on. Raises InvalidInput, NotFound."""
+    checkout = await checkout_here()
+    async with _reach(DEFAULT_PROJECT, worker=False) as reached:
+        return await reached.trust_marker(checkout)
+
+
+async def scope_here(memory: Service) -> v.Scope | None:
+    """Whose memory the current folder is; None where nobody knows it."""
+    try:
+        return await memory.resolve_scope(await checkout_here())
+    except NotFound:
+        return None
+
+
+async def checkout_here() -> Checkout:
+    from everkept.capture.identity import look_at, with_root
+
+    return await asyncio.to_thread(lambda: with_root(look_at(Path.cwd())))
 
 
 def scope_line(scope: v.Scope) -> str:
     if scope.found_by == "named":
-        return f"project {scope.project}, as you named it"
+        return f"project {scope.project}, that of your key"
     by = {"root": "first commit", "common_dir": "git folder"}.get(scope.found_by, scope.found_by)
     value = "" if scope.value == scope.project else f" {scope.value}"
     return f"project {scope.project}, found by the {by}{value}"
@@ -102,7 +125,8 @@ class Reached(Protocol):
     """A store, or a server of one."""
 
     async def service(self, project: str) -> Service: ...
-    async def resolve_scope(self, checkout: Checkout) -> v.Scope: ...
+    async def resolve_scope(self, checkout: Checkout, *, create: bool = False) -> v.Scope: ...
+    async def trust_marker(self, checkout: Checkout) -> v.Scope: ...
 
 
 class _Opened:
@@ -115,8 +139,11 @@ class _Opened:
     async def service(self, project: str) -> Service:
         return await self._closing.enter_async_context(self._open(project))
 
-    async def resolve_scope(self, checkout: Checkout) -> v.Scope:
-        return await (await self.service(DEFAULT_PROJECT)).resolve_scope(checkout)
+    async def resolve_scope(self, checkout: Checkout, *, create: bool = False) -> v.Scope:
+        return await (await self.service(DEFAULT_PROJECT)).resolve_scope(checkout, create=create)
+
+    async def trust_marker(self, checkout: Checkout) -> v.Scope:
+        return await (await self.service(DEFAULT_PROJECT)).trust_marker(checkout)
 
 
 @asynccontextmanager
@@ -128,19 +155,19 @@ async def _reach(project: str, *, worker: bool) -> AsyncIterator[Reached]:
             yield _Opened(lambda name: opener(name, worker=worker), closing)
             return
         settings = config.load()
-        url = settings.url or await _server_here(settings, project)
+        url = settings.url or await find_server_here(settings, project)
         if url:
             say(f"using the server at {url}")
-            yield _Opened(lambda name: _remote(url, settings, name), closing)
+            yield _Opened(lambda name: remote_service(url, settings, name), closing)
             return
         say(f"using the store in {settings.home} (no server of it at {settings.server.bind})")
         yield await closing.enter_async_context(application(settings, worker=worker))
 
 
-async def _server_here(settings: config.Settings, project: str) -> str | None:
+async def find_server_here(settings: config.Settings, project: str) -> str | None:
     """The server that runs on this machine on the same home, if there is one."""
     url = local_url(*settings.server.address)
-    return url if _alive(url) and await _serves_this_home(url, settings, project) else None
+    return url if is_alive(url) and await _serves_this_home(url, settings, project) else None
 
 
 @asynccontextmanager
@@ -150,7 +177,7 @@ async def store_here(*, worker: bool) -> AsyncIterator[OpenedApplication]:
     Raises InvalidInput where EVERKEPT_URL names a server of another store.
     """
     settings = config.load()
-    url = settings.url or await _server_here(settings, DEFAULT_PROJECT)
+    url = settings.url or await find_server_here(settings, DEFAULT_PROJECT)
     if settings.url and not await _serves_this_home(settings.url, settings, DEFAULT_PROJECT):
         raise InvalidInput(
             f"files of this machine are read into a store of this machine, and EVERKEPT_URL names the server at {url};"
@@ -193,11 +220,11 @@ def secrets() -> SecretScan:
 
 
 async def _diagnosis_here(settings: config.Settings, project: str, *, subject: str | None, full: bool) -> v.Diagnosis:
-    url = await _server_here(settings, project)
+    url = await find_server_here(settings, project)
     if url:
         say(f"using the server at {url}")
         try:
-            async with _remote(url, settings, project) as service:
+            async with remote_service(url, settings, project) as service:
                 return await service.diagnose(subject=subject, full=full)
         except EverkeptError as error:
             say(f"the server at {url} cannot tell: {error.message}")
@@ -247,7 +274,7 @@ async def serve_http(settings: config.Settings, *, worker: bool) -> None:
 
 
 @asynccontextmanager
-async def _remote(url: str, settings: config.Settings, project: str) -> AsyncIterator[Service]:
+async def remote_service(url: str, settings: config.Settings, project: str) -> AsyncIterator[Service]:
     from everkept.doors.python.remote import RemoteService
 
     service = RemoteService(url, api_key=settings.secrets.api_key, project=project)
@@ -260,16 +287,16 @@ async def _remote(url: str, settings: config.Settings, project: str) -> AsyncIte
 @asynccontextmanager
 async def remote_desk(url: str, settings: config.Settings) -> AsyncIterator[RemoteDesk]:
     """Awake for the hooks of this machine, whose memory is on the server at `url`. Raises InvalidInput."""
-    from everkept.api.remote_drain import RemoteDesk
+    from everkept.api.remote_desk import RemoteDesk
     from everkept.doors.cli.logs import write_logs
-    from everkept.doors.python.sending import EventsSender
+    from everkept.doors.python.sending import HooksServer
 
     write_logs(settings, least="warning")
-    sender = EventsSender(url, settings.secrets.api_key)
+    server = HooksServer(url, settings.secrets.api_key)
     try:
-        yield RemoteDesk(settings.home, sender)
+        yield RemoteDesk(settings.home, server)
     finally:
-        await sender.close()
+        await server.close()
 
 
 def local_url(host: str, port: int) -> str:
@@ -278,7 +305,7 @@ def local_url(host: str, port: int) -> str:
     return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
 
 
-def _alive(url: str) -> bool:
+def is_alive(url: str) -> bool:
     """Whether an Everkept answers there, within moments. Nothing listening is the usual case, and costs nothing."""
     place = urlsplit(url)
     assert place.hostname is not None
@@ -309,7 +336,7 @@ def _answers_alive(host: str, port: int) -> bool:
 async def _serves_this_home(url: str, settings: config.Settings, project: str) -> bool:
     """Whether the server there has the store that these settings mean; where it has not, says so."""
     try:
-        async with asyncio.timeout(ANSWER_S), _remote(url, settings, project) as service:
+        async with asyncio.timeout(ANSWER_S), remote_service(url, settings, project) as service:
             theirs = (await service.status()).store.get("path")
     except TimeoutError:
         say(f"the server at {url} does not answer; it is not used")

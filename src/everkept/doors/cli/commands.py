@@ -41,7 +41,7 @@ PANELS: dict[str, tuple[Command, ...]] = {
         Command("export", "removal:export", "Write all that is kept about a subject."),
         Command("import", "importing:importing", "Take in what exists: a chat export, or sessions of coding agents.",
                 has_commands=True),
-        Command("why", "memory:why", "Show where a memory comes from."),
+        Command("why", "memory:why", "Show where a fact, message, session, page or handoff comes from."),
     ),
     "Agents": (
         Command("install", "wiring:install", "Wire coding agents to this memory: hooks, MCP server, instructions."),
@@ -49,6 +49,9 @@ PANELS: dict[str, tuple[Command, ...]] = {
         Command("mcp", "mcp:mcp", "Serve the memory's tools to one agent over stdio (MCP)."),
         Command("sessions", "sessions:sessions", "List sessions of coding agents; show or end one.", has_commands=True),
         Command("pages", "knowledge:pages", "List pages of knowledge; show, write or delete one.", has_commands=True),
+        Command("review", "review:review", "Review finished sessions now; list the reviews so far.", has_commands=True),
+        Command("proposals", "proposals:proposals", "List proposed improvements of pages; decide, undo, measure.",
+                has_commands=True),
         Command("handoffs", "handoffs:handoffs", "List where sessions left off; show or take one.", has_commands=True),
     ),
     "Operate": (
@@ -57,7 +60,7 @@ PANELS: dict[str, tuple[Command, ...]] = {
         Command("status", "status:status", "Show health, backlog and what needs attention."),
         Command("jobs", "jobs:jobs", "List background work; retry, discard or release it.", has_commands=True),
         Command("reprocess", "removal:reprocess", "Derive memory again from events and kept replies."),
-        Command("projects", "projects:projects", "List, create and set up projects.", has_commands=True),
+        Command("projects", "projects:projects", "List, create, set up and trust projects.", has_commands=True),
         Command("keys", "projects:keys", "List, create and revoke API keys.", has_commands=True),
         Command("db", "database:db", "Check or upgrade the store's file; print its schema.", has_commands=True),
         Command("backup", "backups:back_up", "Write the whole store to one file, also while it is in use."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -14,7 +15,7 @@ from everkept.api import views as v
 from everkept.api.diagnosing import DiagnosisHere
 from everkept.api.secrets import SecretPlace, SecretScan
 from everkept.doors.cli.status_page import lanes_table, workers_table
-from everkept.doors.cli.wording import ago, clean, count, size
+from everkept.doors.cli.wording import ago, clean, count, minute, size
 
 
 def doctor_page(found: v.Diagnosis) -> RenderableType:
@@ -121,4 +122,11 @@ def _grid(rows: Mapping[str, str]) -> Table:
 
 
 def _counts(numbers: Mapping[str, Any]) -> str:
-    return " · ".join(f"{name.replace('_', ' ')} {value}" for name, value in numbers.items())
+    return " · ".join(f"{name.removesuffix('_us').replace('_', ' ')} {_fact(name, at)}" for name, at in numbers.items())
+
+
+def _fact(name: str, value: Any) -> str:
+    """A moment (`…_us`, microseconds since 1970) as a time; what is not there as a word."""
+    if value is None:
+        return "never" if name.endswith("_us") else "–"
+    return minute(datetime.fromtimestamp(value / 1e6, UTC)) if name.endswith("_us") else str(value)

@@ -15,7 +15,7 @@ from everkept.errors import InvalidInput, NotFound, Unavailable
 
 pages = command_group("pages")
 Slug = Annotated[str, Parameter(help="The name of the page, as `everkept pages` lists it.")]
-Kind = Literal["session", "decision", "gotcha", "procedure", "concept", "rule", "note", "slot"]
+Kind = Literal["session", "decision", "gotcha", "procedure", "concept", "rule", "skill", "note", "slot"]
 
 
 @pages.default
@@ -132,3 +132,24 @@ async def delete_page(slug: Slug, /, *, common: OfFolder = OF_FOLDER) -> None:
         screen.emit(page)
     else:
         print(f"{page.slug}  deleted at version {page.version}")
+
+
+@pages.command(name="pin")
+async def pin_page(slug: Slug, /, *, common: OfFolder = OF_FOLDER) -> None:
+    """Keep a page from proposals: what reviews find changes it no more."""
+    await _pin(slug, common, pinned=True)
+
+
+@pages.command(name="unpin")
+async def unpin_page(slug: Slug, /, *, common: OfFolder = OF_FOLDER) -> None:
+    """Let proposals at a page again."""
+    await _pin(slug, common, pinned=False)
+
+
+async def _pin(slug: str, common: OfFolder, *, pinned: bool) -> None:
+    async with backend.memory_here(common.project) as here:
+        page = await here.memory.pin_page(slug, pinned=pinned)
+    if common.json:
+        screen.emit(page)
+    else:
+        print(f"{page.slug}  {'pinned' if page.pinned else 'not pinned'}")

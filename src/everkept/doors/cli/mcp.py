@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import signal
 import sys
 import threading
@@ -20,7 +19,7 @@ from everkept.doors.cli import backend
 from everkept.doors.cli.options import DEFAULT_PROJECT
 from everkept.doors.cli.screen import say
 from everkept.doors.mcp.opening import Opening, Wire, answer_opening, claimed_wire
-from everkept.errors import ExtraMissing, NotFound, UnknownScope
+from everkept.errors import ExtraMissing
 
 if TYPE_CHECKING:
     from everkept.api import views as v
@@ -170,27 +169,12 @@ class FoundMemories:
             return await self._application.service(project)
         assert self._url is not None
         if project not in self._services:
-            remote = backend._remote(self._url, settings, project)
+            remote = backend.remote_service(self._url, settings, project)
             self._services[project] = await self._stack.enter_async_context(remote)
         return self._services[project]
 
     async def resolve(self, checkout: Checkout, *, create: bool) -> v.Scope:
-        service = await self.service(DEFAULT_PROJECT)
-        try:
-            return await service.resolve_scope(checkout)
-        except NotFound:
-            if not create:
-                raise
-        return await self._create(checkout)
-
-    async def _create(self, checkout: Checkout) -> v.Scope:
-        settings = await self._find()
-        if self._application is not None:
-            return await _create_in(self._application, checkout)
-        if settings.url:
-            raise UnknownScope(f"the server at {settings.url} does not know this folder yet; name a project of it")
-        async with backend.application(settings, worker=False) as application:
-            return await _create_in(application, checkout)
+        return await (await self.service(DEFAULT_PROJECT)).resolve_scope(checkout, create=create)
 
     async def waiting(self) -> Waiting:
         from everkept.capture.spool import Spool
@@ -218,25 +202,13 @@ class FoundMemories:
         """Whether what was found before is still there. A server that the settings name is never looked for."""
         if self._application is not None or self._url is None:
             return self._application is not None
-        return bool(settings.url) or await asyncio.to_thread(backend._alive, self._url)
+        return bool(settings.url) or await asyncio.to_thread(backend.is_alive, self._url)
 
     async def _look(self, settings: Settings) -> None:
         await self._stack.aclose()
         self._services.clear()
-        self._url = settings.url or await backend._server_here(settings, DEFAULT_PROJECT)
+        self._url = settings.url or await backend.find_server_here(settings, DEFAULT_PROJECT)
         if self._url is None:
             opened = backend.application(settings, worker=True, log_least=LOG_LEAST)
             self._application = await self._stack.enter_async_context(opened)
             self._desk = self._application.hooks()
-
-
-async def _create_in(application: Application, checkout: Checkout) -> v.Scope:
-    from everkept.api import views as v
-    from everkept.capture.identity import project_name
-    from everkept.store.aliases import resolve
-
-    signs = checkout.signs()
-    kind, value = next(sign for sign in signs if sign[0] != "marker")
-    name = project_name(kind, value)
-    found = await application.parts.store.write(resolve, signs, name, secrets.token_bytes(32))
-    return v.Scope(project=found.project.name, found_by=found.found_by, value=found.value)

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from everkept.domain.ids import traceable_kind
 from everkept.doors.cli import backend, screen
 from everkept.doors.cli.options import (
     COMMON,
+    DEFAULT_PROJECT,
+    OF_FOLDER,
     OWNER,
     AsOf,
     Common,
     KnownAt,
     Limit,
+    OfFolder,
     Subject,
     Switch,
     Thread,
@@ -113,6 +117,9 @@ async def recall(
             query, subject=subject, thread=thread, limit=limit, tokens=tokens, as_of=as_of, known_at=known_at,
             explain=explain, held_back=held_back,
         )  # fmt: skip
+        here = await backend.scope_here(memory)
+    if here is not None and here.project != common.project:
+        screen.say(f"this is the memory of project {common.project}; this folder's has --project {here.project}")
     if common.json:
         screen.emit(answer)
         return
@@ -132,15 +139,33 @@ async def recall(
         screen.say("nothing was held back")
 
 
+async def _why(any_id: str, project: str | None) -> v.Why:
+    """Ids are unique in the whole store: what the default project does not have, that of the folder may."""
+    of_agents = traceable_kind(any_id) in ("ses", "pag", "hnd")
+    if project is None and of_agents:
+        async with backend.memory_here(None) as here:
+            return await here.memory.why(any_id)
+    async with backend.memory(project or DEFAULT_PROJECT) as memory:
+        try:
+            return await memory.why(any_id)
+        except NotFound:
+            scope = await backend.scope_here(memory) if project is None else None
+            if scope is None:
+                raise
+    async with backend.memory_here(None) as here:
+        return await here.memory.why(any_id)
+
+
 async def why(
-    any_id: Annotated[str, Parameter(help="An id: of a message, fact or episode.")],
+    any_id: Annotated[
+        str, Parameter(help="Of a message, fact, episode, session, page or handoff; a page's slug will do, too.")
+    ],
     /,
     *,
-    common: Common = COMMON,
+    common: OfFolder = OF_FOLDER,
 ) -> None:
-    """Show where a memory comes from: the messages it rests on, what was asked, and what came of it."""
-    async with backend.memory(common.project) as memory:
-        answer = await memory.why(any_id)
+    """Show where something comes from: events, sessions and versions behind it, and what came of it."""
+    answer = await _why(any_id, common.project)
     if common.json:
         screen.emit(answer)
         return

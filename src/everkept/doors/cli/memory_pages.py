@@ -15,6 +15,8 @@ from everkept.doors.cli import screen
 from everkept.doors.cli.wording import clean, clip, day, minute
 
 QUOTE_CHARS = 300
+EVENT_CHARS = 400
+"""Of each of several events that something rests on; --json has all of it, and `why` of its id."""
 SIGNALS_SHOWN = 6
 
 
@@ -98,19 +100,20 @@ def why_page(answer: v.Why) -> Iterator[RenderableType]:
     yield Padding(Text(clean(answer.text)), (0, 0, 1, 2))
     if answer.events:
         yield Text("Rests on", style="bold")
-        yield Padding(message_list(answer.events), (0, 0, 1, 2))
+        yield Padding(message_list(answer.events, EVENT_CHARS if len(answer.events) > 1 else None), (0, 0, 1, 2))
     if answer.steps:
         yield Text("How it came about", style="bold")
         yield Padding(Group(*(_step(step) for step in answer.steps)), (0, 0, 0, 2))
 
 
-def message_list(messages: Iterable[v.Message]) -> Table:
+def message_list(messages: Iterable[v.Message], chars_max: int | None = None) -> Table:
     drawn = Table.grid(padding=(0, 2))
     for style in ("dim", "cyan"):
         drawn.add_column(style=style, no_wrap=True)
     drawn.add_column(overflow="fold")
     for message in messages:
-        content = Text("(erased)", style="dim") if message.content is None else Text(clean(message.content))
+        said = None if message.content is None else clean(message.content)
+        content = Text("(erased)", style="dim") if said is None else Text(clip(said, chars_max or len(said) + 1))
         content.append(f"  {message.event_id}", style="dim")
         drawn.add_row(minute(message.occurred_at), clean(message.name or message.role), content)
     return drawn
@@ -118,4 +121,8 @@ def message_list(messages: Iterable[v.Message]) -> Table:
 
 def _step(step: dict[str, Any]) -> Text:
     """One step as `name: value` pairs; nested values as they are, on one line."""
-    return Text(" · ".join(f"{name} {clip(str(value), 120)}" for name, value in step.items() if value is not None))
+    told = {name.replace("_", " "): clip(str(value), 120) for name, value in step.items() if value is not None}
+    head = told.pop("step", "")
+    return Text(f"{head}: " if head else "", style="bold").append(
+        Text(" · ".join(f"{name} {value}" for name, value in told.items()), style="not bold")
+    )

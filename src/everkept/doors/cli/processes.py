@@ -115,12 +115,19 @@ async def _never_busy() -> bool:
 
 async def _forever(application: Application, stop: asyncio.Event) -> None:
     from everkept.api.hookdesk import stay_awake
+    from everkept.doors.cli.rule_files import keep_up
 
-    await stay_awake(application.hooks(), stop)
+    following = asyncio.create_task(keep_up(application, application.settings.home, stop))
+    try:
+        await stay_awake(application.hooks(), stop)
+    finally:
+        following.cancel()
+        await asyncio.wait([following])
 
 
 async def _until_idle(application: Application, memory: Service, stop: asyncio.Event) -> None:
     """Take in what hooks left and work what is due. One that a hook started stays for the next hook."""
+    from everkept.doors.cli.rule_files import follow
 
     async def busy() -> bool:
         now = await memory.status()
@@ -128,6 +135,7 @@ async def _until_idle(application: Application, memory: Service, stop: asyncio.E
 
     await application.hooks().stay(_awake_s(), busy=busy, stopped=stop.is_set)
     await _idle(memory, stop)
+    await follow(application, application.settings.home)
 
 
 async def _idle(memory: Service, stop: asyncio.Event) -> None:

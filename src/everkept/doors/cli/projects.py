@@ -57,6 +57,20 @@ async def rename_project(name: str, new_name: str, /, *, json: Json = False) -> 
     screen.emit(after) if json else print(f"{after.id}  {after.name}")
 
 
+@projects.command(name="trust")
+async def trust_marker(*, json: Json = False) -> None:
+    """Let this folder's .everkept.toml say which project it is; until then the file counts for nothing.
+
+    A repository that you cloned could name any project of yours, so that its sessions go there and are told of it.
+    """
+    scope = await backend.trust_marker_here()
+    if json:
+        screen.emit(scope)
+        return
+    screen.say("sessions that begin here go into it from now on; what was captured before stays where it is")
+    print(f"this folder is project {scope.project}, named by the marker {scope.value}")
+
+
 @keys.default
 async def list_keys(*, json: Json = False) -> None:
     """List API keys (never their secrets); create or revoke one."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from everkept import config
 from everkept.doors.cli import backend, screen
 from everkept.doors.cli.options import (
     COMMON,
@@ -43,6 +44,9 @@ async def erase(
     project: Annotated[
         str | None, Parameter(help="Where the above is; alone: erase this project with all that is in it.")
     ] = None,
+    set_aside: Annotated[
+        bool, Switch, Parameter(help="Erase the records of hooks on this machine that no store could take in.")
+    ] = False,
     dry_run: DryRun = False,
     yes: Annotated[bool, Switch, Parameter(name=["--yes", "-y"], help="Do not ask.")] = False,
     json: Json = False,
@@ -51,9 +55,13 @@ async def erase(
 
     Shows what would be destroyed, then asks. A session is looked for in the project of the folder you are in.
     """
-    target = _target(subject=subject, thread=thread, session=session, event=event, project=project)
     if not (dry_run or yes or screen.can_ask()):
         raise InvalidInput("erasing cannot be undone and there is no terminal to ask on; give --yes, or --dry-run")
+    if set_aside:
+        if any((subject, thread, session, event, project)):
+            raise InvalidInput("--set-aside stands alone: those records are of no project that is known")
+        return _erase_set_aside(dry_run=dry_run, yes=yes, as_json=json)
+    target = _target(subject=subject, thread=thread, session=session, event=event, project=project)
     async with _place(project, of_folder=session is not None, worker=not dry_run) as memory:
         if not (dry_run or yes):
             plan = await memory.erase(**target, dry_run=True)
@@ -68,6 +76,23 @@ async def erase(
         screen.show(_plan_table(plan))
         _tell_residue(plan)
     return 0 if not plan.residue else 1
+
+
+def _erase_set_aside(*, dry_run: bool, yes: bool, as_json: bool) -> int:
+    """What no store has taken in lies in the home of this machine, whatever server it uses."""
+    from everkept.api.erasing_aside import forget_all_aside, lying_aside
+
+    home = config.load().home
+    lying = lying_aside(home)
+    if not (dry_run or yes) and not screen.confirm(f"Erase {count(lying, 'record')} set aside for good?"):
+        screen.say("nothing was erased")
+        return 1
+    erased = 0 if dry_run else forget_all_aside(home)
+    if as_json:
+        screen.emit({"set_aside": lying, "erased": erased, "dry_run": dry_run})
+    else:
+        print(f"{count(lying, 'record')} set aside, {erased:,} erased")
+    return 0
 
 
 @asynccontextmanager
@@ -103,6 +128,9 @@ def _tell_residue(plan: v.ErasePlan) -> None:
         screen.say("looked again afterwards: nothing of it is left")
     elif plan.residue:
         screen.warn(f"{count(plan.residue, 'row')} of it left; run the same command again")
+    if plan.set_aside:
+        may = f"{count(plan.set_aside, 'record')} of hooks that could not be taken in may hold words of it"
+        screen.warn(f"{may}; `everkept erase --set-aside` erases them")
 
 
 async def export(

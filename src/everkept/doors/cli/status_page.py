@@ -64,6 +64,8 @@ def _sections(now: v.Status, moment: datetime) -> Iterator[RenderableType]:
         yield _items("Stuck", now.stuck, moment, "yellow")
     if any(timing.completed for timing in now.timings):
         yield _timings(now.timings)
+    if any(found.waiting or found.reviewing or found.dead for found in now.reviews):
+        yield _reviews(now.reviews, moment)
     if now.lanes:
         yield lanes_table(now.lanes)
     yield workers_table(now.workers, moment)
@@ -119,6 +121,17 @@ def _timings(timings: Iterable[v.StageTiming]) -> Table:
     drawn = screen.table("Stage", "Done", "p50", "p95", right=("Done", "p50", "p95"))
     for timing in timings:
         drawn.add_row(timing.stage, f"{timing.completed:,}", span(timing.p50_s), span(timing.p95_s))
+    return drawn
+
+
+def _reviews(projects: Iterable[v.ReviewProgress], moment: datetime) -> Table:
+    """How far the finished sessions of each project have been looked at."""
+    counts = ("Waiting", "Reviewing", "Dead")
+    drawn = screen.table("Reviews", "Reviewed through", *counts, right=counts)
+    for found in projects:
+        reached = f" ({ago(found.reached_at, moment)})" if found.reached_at else ""
+        numbers = (found.waiting, found.reviewing, found.dead)
+        drawn.add_row(clean(found.project), f"{found.watermark}{reached}", *(f"{n:,}" for n in numbers))
     return drawn
 
 

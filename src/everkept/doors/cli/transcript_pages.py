@@ -102,6 +102,9 @@ def show_pages(report: PagesReport) -> None:
     told = [f"{report.count(outcome):,} {outcome}" for outcome in OUTCOMES if report.count(outcome)]
     if told:
         print(f"    instruction and memory files as pages: {', '.join(told)}")
+    for page in report.pages:
+        if page.outcome == "skipped" and page.because:
+            print(f"        {page.source}: {page.because}")
 
 
 def _skipped(why: str, files: int) -> str:

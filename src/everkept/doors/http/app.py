@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from fastapi import FastAPI
@@ -16,6 +17,7 @@ from everkept.api.service import Application
 from everkept.config import Settings
 from everkept.doors.http import (
     changes,
+    contexts,
     episodes,
     facts,
     handoffs,
@@ -25,7 +27,9 @@ from everkept.doors.http import (
     pages,
     problems,
     projects,
+    proposals,
     recall,
+    reviews,
     sessions,
     status,
     subjects,
@@ -35,13 +39,15 @@ from everkept.doors.http.callers import Gatekeeper
 from everkept.doors.http.gate import Gate
 from everkept.doors.http.hosts import HostRules
 from everkept.doors.http.scope import caller_of
+from everkept.doors.http.web.samples import Sampler
+from everkept.doors.http.web.site import routes
 from everkept.doors.mcp.http import McpOverHttp
 from everkept.errors import EverkeptError
 
 # Tried in turn: messages first, as what happens most; episodes last, because of `/v1/{kind}/{id}/why`.
 _ROUTERS = (
-    messages, threads, recall, facts, sessions, ingest, pages, handoffs, subjects, projects, changes, jobs, status,
-    episodes,
+    messages, threads, recall, facts, sessions, ingest, contexts, pages, handoffs, reviews, proposals,
+    subjects, projects, changes, jobs, status, episodes,
 )  # fmt: skip
 _DESCRIPTION = """Durable memory for AI agents: nothing lost, nothing twice, nothing hidden.
 
@@ -66,12 +72,16 @@ def create_app(application: Application, settings: Settings) -> FastAPI:
         },
     )
     app.state.application = application
+    app.state.settings = settings
+    app.state.stopping = asyncio.Event()
+    app.state.sampler = Sampler(application)
     for module in _ROUTERS:
         app.router.routes.extend(module.router.routes)
     mcp = McpOverHttp(
         application, home=settings.home, body_max_bytes=settings.server.body_max_bytes, caller_of=caller_of
     )
     app.router.routes.append(Route("/mcp", mcp, methods=["POST"], include_in_schema=False))
+    app.router.routes.extend(routes())
     hosts = HostRules.of(settings.server.address[0], settings.server.allowed_hosts)
     keeper = Gatekeeper(application=application, admin_key=settings.secrets.admin_key, key_needed=hosts.key_needed)
     app.add_middleware(Gate, hosts=hosts, keeper=keeper, body_max_bytes=settings.server.body_max_bytes)

@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from everkept.api.service import Application
 from everkept.errors import Forbidden, Unauthorized
 
-OPEN_PATHS = frozenset({"/healthz", "/readyz"})
-"""What a load balancer asks without a key."""
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/login"})
+"""What a load balancer asks without a key, and where a person gives one."""
+OPEN_FILES = "/static/"
+"""Style sheets, scripts and pictures of the site, which are everybody's."""
+
+
+def is_open(path: str) -> bool:
+    """Whether it needs no key, wherever the server is reached from."""
+    return path in OPEN_PATHS or path.startswith(OPEN_FILES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +55,7 @@ class Gatekeeper:
     async def admit(self, authorization: str | None, path: str) -> Caller:
         """`authorization` as sent. A key that is sent is checked, needed or not. Raises Unauthorized."""
         if authorization is None:
-            if self.key_needed and path not in OPEN_PATHS:
+            if self.key_needed and not is_open(path):
                 raise Unauthorized("send Authorization: Bearer <key>; `everkept keys create <name>` makes one")
             return EVERYTHING
         scheme, _, token = authorization.partition(" ")

@@ -8,14 +8,14 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from everkept.api import views as v
-from everkept.domain.ids import parse_event_id, parse_row_id
+from everkept.domain.ids import TRACEABLE, parse_event_id, parse_row_id, traceable_kind
 from everkept.doors.http.problems import RESPONSES
 from everkept.doors.http.scope import InProject, Queried
 from everkept.doors.http.words import Asked, Erased, Listed, Subject, ThreadWord
 from everkept.errors import NotFound
 
 router = APIRouter(tags=["memory"], responses=RESPONSES)
-TRACEABLE = {"events": "evt", "episodes": "epi", "facts": "fct"}
+_PREFIXES = {kind: prefix for prefix, kind in TRACEABLE.items()}
 """The plural in a route → the prefix of its ids."""
 
 
@@ -61,12 +61,15 @@ async def erase_event(event: str, service: Queried, query: Annotated[Erased, Que
 
 @router.get("/v1/{kind}/{id:id}/why", operation_id="why")
 async def why(kind: str, id: str, service: InProject) -> v.Why:
-    """Where a thing comes from: the events it rests on, what was asked, and what came of it."""
-    prefix = TRACEABLE.get(kind)
+    """Where a thing comes from: events, sessions and versions behind it, what was asked, and what came of it.
+
+    `kind` is facts, episodes, events, sessions, pages or handoffs. A page is named by its id or its slug.
+    """
+    prefix = _PREFIXES.get(kind)
     if prefix is None:
-        raise NotFound(f"{kind!r} cannot be traced; use one of: {', '.join(TRACEABLE)}", known=list(TRACEABLE))
+        raise NotFound(f"{kind!r} cannot be traced; use one of: {', '.join(_PREFIXES)}", known=list(_PREFIXES))
     if prefix == "evt":
         parse_event_id(id)
-    else:
+    elif prefix != "pag" or traceable_kind(id) != "pag":
         parse_row_id(prefix, id)
     return await service.why(id)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
+from http.cookies import SimpleCookie
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 import structlog
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from everkept.doors.http.callers import Gatekeeper
+from everkept.doors.http.callers import Gatekeeper, is_open
 from everkept.doors.http.hosts import HostRules
 from everkept.doors.http.problems import error_response, too_large
-from everkept.errors import EverkeptError, InvalidInput
+from everkept.errors import EverkeptError, InvalidInput, Unauthorized
 
+KEY_COOKIE = "everkept_key"
 CALLER = "everkept.caller"
 """Where the Caller stands in the ASGI scope."""
 SLASH = "\x00"
@@ -38,13 +41,15 @@ class Gate:
         answer = _Answer(send, _request_id(headers.get(b"x-request-id")))
         try:
             self.hosts.check(_text(headers, b"host"), _text(headers, b"origin"))
-            scope[CALLER] = await self.keeper.admit(_text(headers, b"authorization"), scope["path"])
+            scope[CALLER] = await self.keeper.admit(_authorization(headers, scope["path"]), scope["path"])
             if scope["query_string"]:
                 _refuse_repeated(scope["query_string"])
             if b"%" in scope["raw_path"]:
                 scope["path"] = _decode_path(scope["raw_path"])
             limited = self._limit(headers, receive)
             await self.app(scope, limited, answer.send)
+        except Unauthorized as error:
+            await _unauthorized(error, headers, scope["method"])(scope, receive, answer.send)
         except EverkeptError as error:
             await error_response(error)(scope, receive, answer.send)
         except (
@@ -105,6 +110,23 @@ def _request_id(sent: bytes | None) -> str:
 def _text(headers: dict[bytes, bytes], name: bytes) -> str | None:
     value = headers.get(name)
     return None if value is None else value.decode("latin-1")
+
+
+def _authorization(headers: dict[bytes, bytes], path: str) -> str | None:
+    """As sent; of a browser, the key in its cookie, which no other site can make it send."""
+    sent = _text(headers, b"authorization")
+    if sent is not None or b"cookie" not in headers or is_open(path):
+        return sent
+    key = SimpleCookie(_text(headers, b"cookie")).get(KEY_COOKIE)
+    return None if key is None or not key.value else f"Bearer {key.value}"
+
+
+def _unauthorized(error: Unauthorized, headers: dict[bytes, bytes], method: str) -> Response:
+    """A person who looks is shown where to give a key."""
+    if method == "GET" and b"text/html" in headers.get(b"accept", b""):
+        given = KEY_COOKIE.encode() in headers.get(b"cookie", b"")
+        return RedirectResponse("/login?failed=1" if given else "/login", 303)
+    return error_response(error)
 
 
 def _refuse_repeated(query: bytes) -> None:

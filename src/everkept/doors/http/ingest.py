@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from fastapi import APIRouter, Query
@@ -16,7 +15,7 @@ from everkept.capture.identity import Checkout
 from everkept.domain.session import FIELD_CHARS_MAX, AgentEvent, Family, Kind, Outcome, Source, ToolCall
 from everkept.doors.http.problems import RESPONSES
 from everkept.doors.http.scope import PROJECT_HEADER, CallerOf, application_of, project_of
-from everkept.doors.http.sessions import ScopeBody, _normalised
+from everkept.doors.http.sessions import ScopeBody, checkout_from
 from everkept.doors.http.words import Asked, Words
 from everkept.errors import InvalidInput, NotFound
 
@@ -145,7 +144,7 @@ async def take_events(
     key, into that project only. Records are answered one by one: a refused one does not keep the others out.
     """
     ingest = application_of(request).ingest(
-        project=await _project(request, caller.project), confined=caller.project is not None
+        project=await named_project(request, caller.project), confined=caller.project is not None
     )
     if body.records is not None:
         return v.Ingested(records=[await _record(ingest, record) for record in body.records], taken=None)
@@ -157,7 +156,7 @@ async def take_events(
     return v.Ingested(records=None, taken=taken)
 
 
-async def _project(request: Request, of_key: str | None) -> str | None:
+async def named_project(request: Request, of_key: str | None) -> str | None:
     """The project that the caller names or is confined to. Raises NotFound where there is none of that name."""
     named = PROJECT_HEADER in request.headers or "project" in request.query_params
     project = project_of(request) if named else of_key
@@ -180,7 +179,4 @@ async def _record(ingest: Ingest, given: RecordIn) -> v.RecordTaken:
 
 
 def _checkout(body: ScopeBody | None) -> Checkout | None:
-    if body is None:
-        return None
-    given: Mapping[str, Any] = body.model_dump() | {"remote": _normalised(body.remote)}
-    return Checkout(**given)
+    return None if body is None else checkout_from(body)

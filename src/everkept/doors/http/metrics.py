@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -20,6 +22,9 @@ METRICS: Mapping[str, str] = {
     "everkept_oldest_due_seconds": "For how long the oldest due job has waited; 0 where none is due.",
     "everkept_episode_stages": "Episodes by the state of their summary and facts.",
     "everkept_dead": "Episodes with a stage that has been given up.",
+    "everkept_dead_letters": "Jobs that were given up and await a hand, 50 at most.",
+    "everkept_stuck_jobs": "Jobs whose lease ended, that failed again and again, or that are due and do not begin; "
+    "50 at most.",
     "everkept_refused_finishes_total": "Finishes refused because the lease was lost.",
     "everkept_asked_again_total": "Questions asked again because the reply never arrived.",
     "everkept_failures_1h": "Failures in the last hour, by stage.",
@@ -28,6 +33,9 @@ METRICS: Mapping[str, str] = {
     "everkept_workers": "Workers seen lately.",
     "everkept_jobs_running": "Jobs that run now.",
     "everkept_store_slow_seconds": "The longest run of each store function that took more than 20 ms, in this process.",
+    "everkept_store_bytes": "Size of the store.",
+    "everkept_store_free_bytes": "What is free on the disk of the store.",
+    "everkept_store_failing": "1 where writes fail or the store is degraded; `everkept status` says why.",
     "everkept_stage_seconds": "Time from opening to completion, by stage and quantile.",
 }
 """Every name that `/metrics` has, and what it means."""
@@ -49,7 +57,7 @@ class _StatusCollector(Collector):
         yield from _stages(self._status)
         yield from _checks(self._status)
         yield from _workers(self._status)
-        yield from _slow(self._status)
+        yield from _store(self._status)
 
 
 def _totals(status: v.Status) -> Iterable[Metric]:
@@ -60,6 +68,8 @@ def _totals(status: v.Status) -> Iterable[Metric]:
         "everkept_backlog_due": status.backlog_due,
         "everkept_backlog_armed": status.backlog_armed,
         "everkept_oldest_due_seconds": status.oldest_due_s or 0.0,
+        "everkept_dead_letters": len(status.given_up),
+        "everkept_stuck_jobs": len(status.stuck),
     }
     for name, value in gauges.items():
         yield GaugeMetricFamily(name, METRICS[name], value=value)
@@ -106,6 +116,19 @@ def _workers(status: v.Status) -> Iterable[Metric]:
     for provider in status.providers:
         circuits.add_metric([provider.name], float(provider.circuit == "closed"))
     yield circuits
+
+
+def _store(status: v.Status) -> Iterable[Metric]:
+    yield GaugeMetricFamily(
+        "everkept_store_bytes", METRICS["everkept_store_bytes"], value=status.store.get("size_bytes") or 0
+    )
+    failing = bool(status.store.get("failing") or status.store.get("degraded"))
+    yield GaugeMetricFamily("everkept_store_failing", METRICS["everkept_store_failing"], value=float(failing))
+    folder = Path(status.store.get("path") or "").parent
+    if folder.is_absolute() and folder.is_dir():
+        free = shutil.disk_usage(folder).free
+        yield GaugeMetricFamily("everkept_store_free_bytes", METRICS["everkept_store_free_bytes"], value=free)
+    yield from _slow(status)
 
 
 def _slow(status: v.Status) -> Iterable[Metric]:

@@ -51,6 +51,10 @@ class PageBody(Words):
     author: str = Field(default="hand", min_length=1, max_length=255)
 
 
+class PinBody(Words):
+    pinned: bool = Field(description="Whether proposals leave the page alone.")
+
+
 @router.get("/v1/pages", operation_id="list_pages")
 async def list_pages(service: Queried, query: Annotated[PagesAsked, Query()]) -> v.Page[v.KnowledgePage]:
     """Newest first, without their bodies."""
@@ -74,6 +78,12 @@ async def get_page(slug: str, service: Queried, query: Annotated[PageAsked, Quer
 async def page_history(slug: str, service: Queried, query: Annotated[HistoryAsked, Query()]) -> v.Page[v.PageVersion]:
     """Its versions, newest first."""
     return v.Page(items=await service.page_history(slug, limit=query.limit))
+
+
+@router.put("/v1/pages/{slug:id}/pin", operation_id="pin_page")
+async def pin_page(slug: str, body: PinBody, service: InProject) -> v.KnowledgePage:
+    """Keep a page from proposals, or let them at it again."""
+    return await service.pin_page(slug, pinned=body.pinned)
 
 
 @router.delete("/v1/pages/{slug:id}", operation_id="delete_page")

@@ -9,9 +9,11 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from types import FrameType
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 
 from everkept.api.service import Application
 from everkept.config import Settings
@@ -26,7 +28,19 @@ BACKLOG = 2048
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, which would raise the signal again when it has stopped: the application would never be closed."""
+    """uvicorn, which would raise the signal again when it has stopped: the application would never be closed.
+
+    `stopping` is set at the first signal, so that answers that never end by themselves end then.
+    """
+
+    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
+        super().__init__(config)
+        self._stopping = stopping
+        self._loop = asyncio.get_running_loop()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._loop.call_soon_threadsafe(self._stopping.set)
+        super().handle_exit(sig, frame)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -58,8 +72,9 @@ async def run(settings: Settings, application: Application, beside: Beside | Non
             shown = f"[{host}]" if ":" in host else host
             sys.stderr.write(f"Everkept listens on http://{shown}:{port}\n")
             sys.stderr.flush()
-            async with _running(beside):
-                await _Server(_config(settings, application)).serve(sockets=[listener])
+            app = create_app(application, settings)
+            async with _running(beside), _running(app.state.sampler.run):
+                await _Server(_config(app), app.state.stopping).serve(sockets=[listener])
     finally:
         await application.close(drain_s=settings.work.drain_s)
 
@@ -76,9 +91,9 @@ async def _running(beside: Beside | None) -> AsyncIterator[None]:
             await task
 
 
-def _config(settings: Settings, application: Application) -> uvicorn.Config:
+def _config(app: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
-        create_app(application, settings),
+        app,
         lifespan="off",
         log_config=None,  # structlog owns the format
         access_log=False,

@@ -13,7 +13,6 @@ from everkept.capture.identity import Checkout, normalise_remote
 from everkept.doors.http.problems import RESPONSES
 from everkept.doors.http.scope import CallerOf, InProject, Queried, application_of, no_query
 from everkept.doors.http.words import Asked, Erased, Limit, Listed, Moment, Sequence63, Words
-from everkept.errors import Forbidden
 
 router = APIRouter(tags=["agents"], responses=RESPONSES)
 Place = Annotated[str | None, Field(min_length=1, max_length=4096)]
@@ -48,14 +47,35 @@ class ScopeBody(Words):
     marker: Place = Field(default=None, description="The project that `.everkept.toml` names.")
 
 
+class ScopeAsked(ScopeBody):
+    create: bool = Field(
+        default=False, description="Make the project where nobody knows the folder: for who is about to write."
+    )
+
+
 @router.post("/v1/scope", operation_id="resolve_scope", dependencies=[Depends(no_query)])
-async def resolve_scope(body: ScopeBody, request: Request, caller: CallerOf) -> v.Scope:
-    """Which project the memory of a folder is, and how that was found; 404 where nobody knows the folder yet."""
-    given = body.model_dump()
-    scope = await application_of(request).resolve_scope(Checkout(**given | {"remote": _normalised(body.remote)}))
-    if caller.project not in (None, scope.project):
-        raise Forbidden("the memory of this folder is in another project than this key's")
-    return scope
+async def resolve_scope(body: ScopeAsked, request: Request, caller: CallerOf) -> v.Scope:
+    """Which project the memory of a folder is, and how that was found; 404 where nobody knows the folder yet.
+
+    With a project's key it is that project: what its holder tells goes there, wherever it happens.
+    """
+    if caller.project is not None:
+        return v.Scope(project=caller.project, found_by="named", value=caller.project)
+    return await application_of(request).resolve_scope(checkout_from(body), create=body.create)
+
+
+@router.post("/v1/scope/trust", operation_id="trust_marker", dependencies=[Depends(no_query)])
+async def trust_marker(body: ScopeBody, request: Request, caller: CallerOf) -> v.Scope:
+    """From now on the project that a checkout's `.everkept.toml` names is its project.
+
+    Until then the file counts for nothing: a repository that was cloned could name any project.
+    """
+    caller.require_operator("say which project a folder is")
+    return await application_of(request).trust_marker(checkout_from(body))
+
+
+def checkout_from(body: ScopeBody) -> Checkout:
+    return Checkout(**body.model_dump(exclude={"create"}) | {"remote": _normalised(body.remote)})
 
 
 def _normalised(remote: str | None) -> str | None:

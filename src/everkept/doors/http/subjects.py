@@ -10,7 +10,7 @@ from pydantic import Field
 from everkept.api import views as v
 from everkept.doors.http.problems import RESPONSES
 from everkept.doors.http.scope import InProject, Queried
-from everkept.doors.http.words import Erased, Moment, Subject, ThreadWord, Words
+from everkept.doors.http.words import Erased, Listed, Moment, Subject, ThreadWord, Words
 
 router = APIRouter(tags=["memory"], responses=RESPONSES)
 
@@ -26,6 +26,12 @@ class ReprocessSubject(Words):
 
 class ReprocessBody(ReprocessSubject):
     subject: Subject = None
+
+
+@router.get("/v1/subjects", operation_id="list_subjects")
+async def list_subjects(service: Queried, query: Annotated[Listed, Query()]) -> v.Page[v.Subject]:
+    """Whose memory there is, the newest first."""
+    return await service.list_subjects(limit=query.limit, cursor=query.cursor)
 
 
 @router.get("/v1/subjects/{subject:id}/export", operation_id="export_subject")

@@ -20,9 +20,7 @@ from everkept.errors import EverkeptError, InvalidInput, NotFound, UnknownScope
 Arguments = Mapping[str, Any]
 OWNER: Final = "me"
 """Whom a fact is about where nobody is named."""
-NO_REVIEWS: Final = (
-    "This version of Everkept makes no reviews and no proposals: nothing awaits a decision, and nothing can."
-)
+PROPOSALS_MAX: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +168,16 @@ class Calls:
 
     async def _review(self, place: Place, given: Arguments) -> Answer:
         asked = await self._asked(place, given)
-        return asked.answer([NO_REVIEWS], {"proposals": [], "reviews_exist": False})
+        if "id" not in given:
+            if extra := sorted(given.keys() & {"decision", "reason"}):
+                raise InvalidInput(f"{extra[0]} needs the `id` of a proposal", field=extra[0])
+            return await _awaiting(asked)
+        if "decision" in given:
+            return await _decided(asked, place, given)
+        found = await asked.service.get_proposal(given["id"])
+        head = f"proposal {found.id}, {found.state.replace('_', ' ')}" + (f": {found.reason}" if found.reason else "")
+        shown = found.model_dump(mode="json", exclude_none=True)
+        return asked.answer([head, *notes([shown])], {"untrusted": UNTRUSTED, "proposals": [shown], "more": False})
 
     async def _status(self, place: Place, given: Arguments) -> Answer:
         """Also where the folder is unknown: that is what it is asked for then."""
@@ -196,6 +203,30 @@ class Calls:
             "jobs_due": now.backlog_due, "need_attention": attention, "degraded": now.store.get("degraded"),
             "model": now.model, "embedder": now.embedder,
         })  # fmt: skip
+
+
+async def _awaiting(asked: _Asked) -> Answer:
+    page = await asked.service.list_proposals(limit=PROPOSALS_MAX)
+    items = [
+        one.model_dump(mode="json", include={"id", "action", "kind", "slug", "title", "why", "confidence", "state",
+                                             "reason", "created_at"}, exclude_none=True)
+        for one in page.items
+    ]  # fmt: skip
+    more = page.next_cursor is not None
+    head = f"{len(items)}{' or more' if more else ''} proposals await a decision; `id` shows one whole"
+    lines = [head, *notes(items)] if items else ["nothing awaits a decision"]
+    return asked.answer(lines, {"untrusted": UNTRUSTED, "proposals": items, "more": more})
+
+
+async def _decided(asked: _Asked, place: Place, given: Arguments) -> Answer:
+    if given["decision"] == "approve":
+        found = await asked.service.approve_proposal(given["id"], by=place.agent)
+        done = f"approved {found.id}: page {found.slug}"
+    else:
+        found = await asked.service.reject_proposal(given["id"], by=place.agent, reason=given.get("reason"))
+        done = f"rejected {found.id}: the same is not proposed again"
+    shown = found.model_dump(mode="json", exclude={"body", "evidence", "difference"}, exclude_none=True)
+    return asked.answer([done], {"untrusted": UNTRUSTED, "proposals": [shown], "more": False})
 
 
 def _hit(result: v.RecallResult) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from everkept.api import views as v
 from everkept.api.service import Service
+from everkept.domain.ids import traceable_kind
 from everkept.domain.pages import sections_of
 from everkept.errors import NotFound
 
@@ -33,12 +34,11 @@ class Part:
 
 
 async def read(service: Service, name: str, *, offset: int, limit: int) -> Part:
-    """Raises NotFound."""
-    prefix, underscore, _ = name.partition("_")
-    if prefix == "ses" and underscore:
+    """Raises NotFound, which names the kinds that there are."""
+    kind = traceable_kind(name.partition("#")[0])
+    if kind == "ses":
         return await _session(service, name, offset, limit)
-    whole = _WHOLE.get(prefix, _page) if underscore else _page
-    return _part(await whole(service, name), offset, limit)
+    return _part(await _WHOLE[kind](service, name), offset, limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,5 +156,5 @@ async def _event(service: Service, name: str) -> _Whole:
 
 
 _WHOLE: Final[dict[str, Callable[[Service, str], Awaitable[_Whole]]]] = {
-    "hnd": _handoff, "epi": _episode, "fct": _fact, "evt": _event,
+    "pag": _page, "hnd": _handoff, "epi": _episode, "fct": _fact, "evt": _event,
 }  # fmt: skip

@@ -18,6 +18,7 @@ INSTRUCTIONS: Final = (
 )
 WRITABLE_KINDS: Final = tuple(kind for kind in get_args(PageKind) if kind != "session")
 TIMELINE_KINDS: Final = ("session", "page", "handoff", "episode", "fact")
+DECISIONS: Final = ("approve", "reject")
 RECALL_KINDS: Final = ("turn", "fact", "episode", "page")
 
 _PROJECT: Final = {"type": "string", "description": "Another project than this folder's."}
@@ -127,7 +128,16 @@ TOOLS: Final[tuple[dict[str, Any], ...]] = (
         },
         reads=True,
     ),
-    _tool("review", "Review", "What awaits a decision: proposed improvements of pages.", {}, reads=True),
+    _tool(
+        "review", "Review",
+        "What awaits a decision: proposed improvements of pages, with the words that bear them out. Decide only as the "
+        "user told you to.",
+        {
+            "id": _text("One proposal (`prp_…`), whole."),
+            "decision": {"type": "string", "enum": list(DECISIONS)},
+            "reason": _text("Why it is rejected."),
+        },
+    ),
     _tool(
         "status", "Status",
         "Which project answers and why, what still waits to be taken in, and the health of the memory.", {}, reads=True,

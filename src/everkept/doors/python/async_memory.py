@@ -13,6 +13,7 @@ from typing import Any, Self
 from everkept.api import views as v
 from everkept.api.service import Service
 from everkept.capture.identity import Checkout, look_at
+from everkept.doors.python.async_reviews import AsyncProposals, AsyncReviews
 from everkept.doors.python.items import AsyncItems
 from everkept.doors.python.opening import Close, Opening, open_embedded, open_remote
 from everkept.doors.python.words import (
@@ -294,6 +295,10 @@ class AsyncMemory:
         """Retire one fact: belief ends, the evidence stays. `undo` brings it back."""
         return await self._service.forget(fact_id, reason=reason, undo=undo)
 
+    def subjects(self) -> AsyncItems[v.Subject]:
+        """Whose memory there is."""
+        return AsyncItems(lambda cursor: self._service.list_subjects(limit=PAGE, cursor=cursor))
+
     def entities(self, *, subject: str | None = None, **words: str) -> AsyncItems[v.Entity]:
         """What the facts are about."""
         owner = find_subject(subject, words)
@@ -357,7 +362,7 @@ class AsyncMemory:
         return await self._service.export(subject)
 
     async def why(self, any_id: str) -> v.Why:
-        """Where a thing comes from: the events it rests on, what was asked, and what came of it."""
+        """Where a thing comes from: events, sessions and versions behind it, what was asked, and what came of it."""
         return await self._service.why(any_id)
 
     async def settle(self, *, timeout_s: float = 30.0) -> bool:
@@ -421,6 +426,10 @@ class AsyncMemory:
             title, body, kind=kind, slug=slug, base=base, reason=reason, supersedes=supersedes, author=author
         )
 
+    async def pin_page(self, slug: str, *, pinned: bool = True) -> v.KnowledgePage:
+        """Keep a page from proposals, or let them at it again."""
+        return await self._service.pin_page(slug, pinned=pinned)
+
     async def delete_page(self, slug: str) -> v.KnowledgePage:
         """Take a page out of search and lists: nothing brings it back by itself."""
         return await self._service.delete_page(slug)
@@ -440,6 +449,16 @@ class AsyncMemory:
     async def acknowledge_handoff(self, handoff_id: str, *, by: str) -> v.Handoff:
         """Say that it was taken up. Doing so twice changes nothing."""
         return await self._service.acknowledge_handoff(handoff_id, by=by)
+
+    @property
+    def reviews(self) -> AsyncReviews:
+        """Looks at finished sessions."""
+        return AsyncReviews(self._service)
+
+    @property
+    def proposals(self) -> AsyncProposals:
+        """Improvements of pages that reviews propose."""
+        return AsyncProposals(self._service)
 
     def timeline(
         self, *, kinds: Sequence[str] | None = None, since: datetime | None = None, until: datetime | None = None

@@ -11,18 +11,19 @@ import httpx2
 from pydantic_core import PydanticSerializationError
 
 from everkept.api import views as v
+from everkept.domain.ids import TRACEABLE, traceable_kind
 from everkept.doors.python.asking import given, path_of, time_text
 from everkept.doors.python.remote_agents import RemoteAgentMemory
+from everkept.doors.python.remote_reviews import RemoteReviews
 from everkept.doors.python.wire import Wire
-from everkept.errors import InvalidInput, NotFound
+from everkept.errors import InvalidInput
 
 LONG_S = 600.0
 """Longest wait for what touches everything of a subject."""
 SETTLE_ROUND_S = 20.0
-_TRACEABLE = {"evt": "events", "epi": "episodes", "fct": "facts"}
 
 
-class RemoteService(RemoteAgentMemory):
+class RemoteService(RemoteAgentMemory, RemoteReviews):
     """One project of the server at `url`. Requests that change something are sent again only where they carry a key,
     or where doing them twice is doing them once."""
 
@@ -123,6 +124,10 @@ class RemoteService(RemoteAgentMemory):
             v.Fact, await self._wire.ask("POST", path_of("facts", fact_id, "forget"), body=body, safe=True)
         )
 
+    async def list_subjects(self, *, limit: int = 50, cursor: str | None = None) -> v.Page[v.Subject]:
+        query = {"limit": limit, "cursor": cursor}
+        return self._read(v.Page[v.Subject], await self._wire.ask("GET", "/v1/subjects", query=query))
+
     async def list_entities(
         self, *, subject: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> v.Page[v.Entity]:
@@ -171,10 +176,7 @@ class RemoteService(RemoteAgentMemory):
         return self._read(dict[str, Any], raw)
 
     async def why(self, any_id: str) -> v.Why:
-        kind = _TRACEABLE.get(any_id.partition("_")[0])
-        if kind is None:
-            known = ", ".join(_TRACEABLE)
-            raise NotFound(f"{any_id!r} cannot be traced; an id begins with one of: {known}", id=any_id)
+        kind = TRACEABLE[traceable_kind(any_id)]
         return self._read(v.Why, await self._wire.ask("GET", path_of(kind, any_id, "why")))
 
     async def settle(self, *, timeout_s: float = 30.0) -> bool:

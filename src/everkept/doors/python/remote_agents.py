@@ -12,9 +12,13 @@ from everkept.doors.python.asking import Asking, given, path_of, time_text
 
 
 class RemoteAgentMemory(Asking):
-    async def resolve_scope(self, checkout: Checkout) -> v.Scope:
-        body = given(**asdict(checkout))
+    async def resolve_scope(self, checkout: Checkout, *, create: bool = False) -> v.Scope:
+        body = given(**asdict(checkout), create=create or None)
         return self._read(v.Scope, await self._wire.ask("POST", "/v1/scope", body=body, safe=True))
+
+    async def trust_marker(self, checkout: Checkout) -> v.Scope:
+        body = given(**asdict(checkout))
+        return self._read(v.Scope, await self._wire.ask("POST", "/v1/scope/trust", body=body, safe=True))
 
     # ---- sessions
 

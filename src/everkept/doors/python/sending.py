@@ -1,4 +1,4 @@
-"""What coding agents did, sent to a server: each session finds its own project there."""
+"""A server as the hooks of a machine use it: they tell it what agents did, and ask it what an agent should know."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ TAKEN_S = 120.0
 """How long a server may take over one request of a hundred records or a thousand events."""
 
 
-class EventsSender(Asking):
-    """`POST /v1/events` (`api.remote_drain.Server`), in whatever project a session belongs."""
+class HooksServer(Asking):
+    """`api.remote_desk.Server`, in whatever project a session belongs."""
 
     def __init__(
         self, url: str, api_key: str | None = None, transport: httpx2.AsyncBaseTransport | None = None
@@ -27,6 +27,10 @@ class EventsSender(Asking):
         """Sent again on the way by itself, a few times: every record and event in it has a key."""
         raw = await self._wire.ask("POST", "/v1/events", body=body, safe=True, timeout_s=TAKEN_S)
         return self._read(v.Ingested, raw)
+
+    async def give_context(self, body: Mapping[str, Any], *, within_s: float) -> v.AgentContext:
+        """Sent once: who waits for it does not wait for another try."""
+        return self._read(v.AgentContext, await self._wire.ask("POST", "/v1/context", body=body, timeout_s=within_s))
 
     async def close(self) -> None:
         await self._wire.close()

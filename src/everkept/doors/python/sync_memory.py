@@ -11,6 +11,7 @@ from everkept.api import views as v
 from everkept.doors.python.async_memory import AsyncMemory, AsyncThread
 from everkept.doors.python.facade import Facade, MemoryFacade
 from everkept.doors.python.items import Items
+from everkept.doors.python.sync_reviews import Proposals, Reviews
 from everkept.doors.python.words import ME, GivenMessage
 
 
@@ -252,6 +253,10 @@ class Memory(MemoryFacade):
         """Retire one fact: belief ends, the evidence stays. `undo` brings it back."""
         return self._loop.wait(self._inner.forget(fact_id, reason=reason, undo=undo))
 
+    def subjects(self) -> Items[v.Subject]:
+        """Whose memory there is."""
+        return Items(self._loop, self._inner.subjects())
+
     def entities(self, *, subject: str | None = None, **words: str) -> Items[v.Entity]:
         """What the facts are about."""
         return Items(self._loop, self._inner.entities(subject=subject, **words))
@@ -316,7 +321,7 @@ class Memory(MemoryFacade):
         return self._loop.wait(self._inner.export(subject))
 
     def why(self, any_id: str) -> v.Why:
-        """Where a thing comes from: the events it rests on, what was asked, and what came of it."""
+        """Where a thing comes from: events, sessions and versions behind it, what was asked, and what came of it."""
         return self._loop.wait(self._inner.why(any_id))
 
     def settle(self, *, timeout_s: float = 30.0) -> bool:
@@ -374,6 +379,10 @@ class Memory(MemoryFacade):
             )
         )
 
+    def pin_page(self, slug: str, *, pinned: bool = True) -> v.KnowledgePage:
+        """Keep a page from proposals, or let them at it again."""
+        return self._loop.wait(self._inner.pin_page(slug, pinned=pinned))
+
     def delete_page(self, slug: str) -> v.KnowledgePage:
         """Take a page out of search and lists: nothing brings it back by itself."""
         return self._loop.wait(self._inner.delete_page(slug))
@@ -393,6 +402,16 @@ class Memory(MemoryFacade):
     def acknowledge_handoff(self, handoff_id: str, *, by: str) -> v.Handoff:
         """Say that it was taken up. Doing so twice changes nothing."""
         return self._loop.wait(self._inner.acknowledge_handoff(handoff_id, by=by))
+
+    @property
+    def reviews(self) -> Reviews:
+        """Looks at finished sessions."""
+        return Reviews(self._loop, self._inner.reviews)
+
+    @property
+    def proposals(self) -> Proposals:
+        """Improvements of pages that reviews propose."""
+        return Proposals(self._loop, self._inner.proposals)
 
     def timeline(
         self, *, kinds: Sequence[str] | None = None, since: datetime | None = None, until: datetime | None = None

@@ -15,14 +15,21 @@ from typing import Any, get_args
 from everkept.domain.dates import local_time
 from everkept.domain.distilled import Action, KnowledgeKind
 from everkept.domain.facts import ENTITY_TYPES, FactKind
+from everkept.domain.pages import sections_of
 from everkept.domain.replies import Change, Holds, Ruling
+from everkept.domain.review.shown import Shown
+from everkept.domain.review.values import ACTIONS, TARGET_KINDS
+from everkept.domain.session import shortened
 from everkept.domain.session_lines import SessionLines
 from everkept.domain.transcript import Turn, fence_line, render_transcript
 from everkept.ports.models import Question
 
-FACTS, SUMMARY, CONFLICTS, FOLD, PAGES = "facts.1", "summary.1", "conflicts.1", "fold.1", "pages.1"
+FACTS, SUMMARY, CONFLICTS, FOLD, PAGES, REVIEW = (
+    "facts.1", "summary.1", "conflicts.1", "fold.1", "pages.1", "review.1",
+)  # fmt: skip
 """The versions asked with today; a file that was ever used is never edited, only followed by the next number."""
 KNOWN_MAX = 8
+REPEATED_QUOTES, SECTIONS_SHOWN, PAGE_CHARS = 3, 30, 2_000
 STRUCTURED_TIMEOUT_S = 90.0
 TEXT_TIMEOUT_S = 30.0
 
@@ -122,6 +129,29 @@ def build_pages_question(
     return _question("pages", PAGES, "\n\n".join(data), _PAGES_SCHEMA, timeout_s)
 
 
+def build_review_question(shown: Shown, *, timeout_s: float = STRUCTURED_TIMEOUT_S) -> Question:
+    """Which improvements of the project's pages does this session bear out?"""
+    lines: list[Mapping[str, object]] = list(shown.lines.lines)
+    if shown.lines.left_out:
+        lines.append({"lines_left_out": shown.lines.left_out})
+    repeated = [
+        {"id": id_, "kind": seen.kind, "sessions": seen.sessions, "worked": seen.detail,
+         "said": [quote.text for quote in seen.quotes[:REPEATED_QUOTES]]}
+        for id_, seen in shown.repeated.items()
+    ]  # fmt: skip
+    pages = [
+        {"page": page.slug, "kind": page.kind, "title": page.title, "pinned": page.pinned,
+         "sections": [section.anchor for section in sections_of(page.title, page.body)][:SECTIONS_SHOWN],
+         "text": shortened(page.body, PAGE_CHARS)}
+        for page in shown.pages
+    ]  # fmt: skip
+    data = [
+        _fenced("digest", [{"page": shown.lines.digest}]), _fenced("session", lines), _fenced("repeated", repeated),
+        _fenced("pages", pages),
+    ]  # fmt: skip
+    return _question("review", REVIEW, "\n\n".join(data), _REVIEW_SCHEMA, timeout_s)
+
+
 def _question(step: str, version: str, data: str, schema: dict[str, Any], timeout_s: float) -> Question:
     return Question(
         step=step, version=version, system=instruction(version), user=data, schema=schema, timeout_s=timeout_s
@@ -178,6 +208,18 @@ _PAGES_SCHEMA = _object(
             action=_one_of(get_args(Action)), page=_text("id of the page to update, or empty"),
             kind=_one_of(get_args(KnowledgeKind)), title=_text("what it is about"),
             statements={"type": "array", "items": _STATEMENT}, supersedes=_text("id of a page, or empty"),
+        ),
+    }
+)  # fmt: skip
+_REVIEW_SCHEMA = _object(
+    proposals={
+        "type": "array",
+        "items": _object(
+            action=_one_of(ACTIONS), page=_text("slug of the page that is changed, or empty"),
+            kind=_one_of(TARGET_KINDS), title=_text("what it is about"), section=_text("heading or anchor, or empty"),
+            body=_text("the text that is added or stands in the section's place"), why=_text("one sentence"),
+            confidence={"type": "number", "description": "0 to 1"}, answers=_text("id of a line of repeated, or empty"),
+            quotes={"type": "array", "items": _text("exact words of one line")},
         ),
     }
 )  # fmt: skip

@@ -113,7 +113,8 @@ def _untrusted_marker(around: AgentsAround, named: str, used: str | None) -> Fin
     return Finding(
         cause="marker_untrusted", what=f"{around.place}/.everkept.toml names the project {named}, which nobody"
         f" trusted{instead}", since=None, evidence={"marker": named, "used": used},
-        mend=f"take `project` out of {around.place}/.everkept.toml, or name the project: --project {named}",
+        mend=f"everkept projects trust, if {named} is to be this folder's project; else take `project` out of"
+        f" {around.place}/.everkept.toml",
     )  # fmt: skip
 
 

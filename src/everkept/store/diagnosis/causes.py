@@ -290,7 +290,8 @@ _TABLE = (
     Cause(
         id="marker_untrusted", title="This folder's marker names a project, and is not trusted",
         means="The project is found by the repository or the folder instead.",
-        mends="Take `project` out of `.everkept.toml`, or name the project with `--project`.",
+        mends="`everkept projects trust`, if it is to be this folder's project; else take `project` out of"
+        " `.everkept.toml`.",
     ),
     Cause(
         id="folder_unknown", title="Nobody knows this folder yet",

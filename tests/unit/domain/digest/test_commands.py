@@ -58,6 +58,11 @@ def test_a_folder_below_the_sessions_own_belongs_to_the_command() -> None:
     assert key("npm test", cwd="/repo/web") == key("cd web && npm test")
 
 
+def test_a_folder_belongs_to_the_command_in_parentheses_and_outside_of_the_session_too() -> None:
+    assert key("(cd web && npm test)") == key("cd web && npm test")
+    assert shown("cd ~/other && npm test") == "npm test (in ~/other)"
+
+
 def test_a_commit_tried_again_with_another_message_is_the_same_command() -> None:
     message = 'git commit -m "$(cat <<\'EOF\'\nIt\'s (a) "message"\n\nMore\nEOF\n)"'
     assert key(message) == key("git commit -m 'other words'")

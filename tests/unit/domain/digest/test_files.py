@@ -61,6 +61,11 @@ def test_steps_before_the_one_that_failed_count_though_nothing_confirms_them() -
     assert effects(failing("mv a b && pytest", "mv: cannot stat 'a': No such file or directory")) == {}
 
 
+def test_steps_of_a_script_given_to_a_shell_count_before_the_one_that_failed() -> None:
+    line = "bash -lc 'echo hi > a.txt && rm b.txt && pytest'"
+    assert set(effects(failing(line, "1 failed"))) == {"a.txt", "b.txt"}
+
+
 def test_paths_are_relative_to_the_folder_of_the_session_wherever_the_call_ran() -> None:
     call = edit("x.ts").tool
     assert effects(event("tool", tool=call, cwd="/repo/web")) == {"web/x.ts": "edited"}

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from tests.unit.domain.digest.sessions import START_US, edit, event, failing, plan, prompt, said, shell, stream
+from tests.unit.domain.digest.sessions import START_US, edit, event, failing, plan, prompt, said, shell, stream, tool
 
 from everkept.domain.digest import Digest, OpenEnd, content_hash, digest_session, to_handoff, to_page, trivial
 from everkept.domain.digest.handoff import HANDOFF_CHARS_MAX
@@ -73,6 +73,38 @@ def test_a_handoff_says_where_it_stands_as_facts() -> None:
         "- `src/parser.py`: edited",
     ):
         assert told in handoff.text
+
+
+def read(path: str) -> AgentEvent:
+    return tool("Read", "read", paths=(path,), output="text")
+
+
+def test_files_that_were_only_read_are_named_apart_the_most_read_first() -> None:
+    digest = digest_of(prompt("go"), *map(read, ["a.py", "b.py", "c.py", "b.py"]), edit("c.py"))
+    assert digest.read == ("b.py", "a.py")
+    assert "- `c.py`: edited\n- only read: `b.py`, `a.py`\n" in to_page(digest)
+    assert "Files only read: `b.py`, `a.py`" in to_handoff(digest).text
+    many = digest_of(prompt("go"), *(read(f"f{number}.py") for number in range(20)))
+    assert "`f11.py` and 8 more\n" in to_page(many)
+
+
+def test_a_file_read_by_an_agent_that_tells_no_outcomes_is_named_and_may_be_new() -> None:
+    looked = tool("Read", "read", "unknown", paths=("a.py",))
+    assert digest_of(prompt("go"), looked).read == ("a.py",)
+    [made] = digest_of(prompt("go"), looked, edit("a.py", "created")).files
+    assert made.effect == "created"
+
+
+def test_a_handoff_names_the_tests_that_came_out_well_last() -> None:
+    ran = [failing("pytest", "1 failed"), shell("mypy ."), shell("rm x.log"), shell("git status"), shell("pytest")]
+    assert "Came out well last: `pytest`, `mypy .`\n" in to_handoff(digest_of(prompt("go"), *ran)).text + "\n"
+
+
+def test_a_mere_courtesy_at_the_end_does_not_hide_where_the_work_stands() -> None:
+    talk = [prompt("go"), said("The cache is in, the docs are missing."), prompt("thanks"), said("You are welcome.")]
+    text = to_handoff(digest_of(*talk)).text
+    assert "It said before: “The cache is in, the docs are missing.”" in text
+    assert "> You are welcome." in text
 
 
 def test_the_next_step_is_a_sentence_or_what_stands_below_its_heading() -> None:

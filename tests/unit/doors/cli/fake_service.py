@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from everkept.api import views as v
+from everkept.capture.identity import Checkout
 from everkept.errors import EverkeptError, NotFound
 
 AT = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
@@ -149,6 +150,7 @@ def a_status(**changes: Any) -> v.Status:
         "refused_finishes": 0,
         "asked_again": 0,
         "lanes": [],
+        "reviews": [],
     }
     return v.Status(**{**fields, **changes})
 
@@ -204,6 +206,14 @@ class FakeService:
         if thread is not None and thread in self.threads:
             return v.Page(items=[an_episode(thread=thread, end_seq=len(self.threads[thread]))])
         answer: v.Page[v.Episode] = self.answers.get("list_episodes", v.Page(items=[]))
+        return answer
+
+    async def resolve_scope(self, checkout: Checkout, *, create: bool = False) -> v.Scope:
+        """Nobody knows the folder, where no answer says whose it is."""
+        answer = self.answers.get("resolve_scope", NotFound("there is no memory of this folder yet"))
+        if isinstance(answer, EverkeptError):
+            raise answer
+        self.calls.append(("resolve_scope", {"create": create}))
         return answer
 
     def __getattr__(self, name: str) -> Any:

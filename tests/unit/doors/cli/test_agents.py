@@ -205,3 +205,43 @@ def test_a_session_is_erased_in_the_project_of_the_folder():
     assert run(["erase", "--session", "ses_1", "--yes"], opener=service) == 0
     assert opened(service) == ["default", "github.com/acme/app"]
     assert asked(service, "erase") == {"session": "ses_1", "dry_run": False}
+
+
+# ---- whose memory
+
+
+def test_why_looks_where_agents_work_for_what_agents_left_and_there_too_for_what_the_default_project_has_not(capsys):
+    found = v.Why(id="ses_1", kind="session", text="Fix the login test", events=[], steps=[{"step": "session"}])
+    service = fake(why=found)
+    assert run(["why", "ses_1"], opener=service) == 0
+    assert opened(service) == ["default", "github.com/acme/app"]
+    assert "Fix the login test" in capsys.readouterr().out
+    service = fake(why=NotFound("there is no event evt_7_1"))
+    assert run(["why", "evt_7_1"], opener=service) == 4
+    assert opened(service) == ["default", "default", "github.com/acme/app"]
+    service = FakeService(why=found)
+    assert run(["why", "ses_1", "--project", "mine"], opener=service) == 0
+    assert opened(service) == ["mine"]
+
+
+def test_recall_says_where_the_folders_own_memory_is(capsys):
+    nothing = v.RecallAnswer(query="login", results=[], held_back=[], text="", tokens=0, lexical_only=False)
+    assert run(["recall", "login"], opener=fake(recall=nothing)) == 0
+    told = "this is the memory of project default; this folder's has --project github.com/acme/app\n"
+    assert told in capsys.readouterr().err
+    assert run(["recall", "login"], opener=FakeService(recall=nothing)) == 0
+    assert "this folder" not in capsys.readouterr().err
+
+
+def test_a_marker_that_nobody_trusts_is_told_of_and_trusting_it_says_what_that_means(capsys, tmp_path, monkeypatch):
+    (tmp_path / ".everkept.toml").write_text('project = "mine"\n')
+    monkeypatch.chdir(tmp_path)
+    assert run(["sessions"], opener=fake(list_sessions=v.Page(items=[]))) == 0
+    assert "names the project mine, and counts once you trust it: everkept projects trust\n" in capsys.readouterr().err
+    scope = v.Scope(project="mine", found_by="marker", value="mine in github.com/acme/app")
+    service = fake(trust_marker=scope)
+    assert run(["projects", "trust"], opener=service) == 0
+    assert asked(service, "trust_marker")["0"].marker == "mine"
+    captured = capsys.readouterr()
+    assert captured.out == "this folder is project mine, named by the marker mine in github.com/acme/app\n"
+    assert "what was captured before stays where it is" in captured.err

@@ -46,6 +46,8 @@ Durable memory for AI agents: nothing lost, nothing twice, nothing hidden.
 │ mcp        Serve the memory's tools to one agent over stdio (MCP).           │
 │ sessions   List sessions of coding agents; show or end one.                  │
 │ pages      List pages of knowledge; show, write or delete one.               │
+│ review     Review finished sessions now; list the reviews so far.            │
+│ proposals  List proposed improvements of pages; decide, undo, measure.       │
 │ handoffs   List where sessions left off; show or take one.                   │
 ╰──────────────────────────────────────────────────────────────────────────────╯
 ╭─ Operate ────────────────────────────────────────────────────────────────────╮

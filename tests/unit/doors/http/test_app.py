@@ -24,6 +24,7 @@ ROUTES: list[tuple[str, str, str, Any, int]] = [
     ("get_fact", "GET", "/v1/facts/fct_1", None, 200),
     ("forget_fact", "POST", "/v1/facts/fct_1/forget", None, 200),
     ("list_entities", "GET", "/v1/entities", None, 200),
+    ("list_subjects", "GET", "/v1/subjects", None, 200),
     ("list_episodes", "GET", "/v1/episodes?thread=chat-1", None, 200),
     ("get_episode", "GET", "/v1/episodes/epi_1", None, 200),
     ("retry_episode", "POST", "/v1/episodes/epi_1/retry?stage=facts", None, 200),
@@ -31,7 +32,15 @@ ROUTES: list[tuple[str, str, str, Any, int]] = [
     ("erase_event", "DELETE", "/v1/events/evt_1_1?dry_run=true", None, 200),
     ("why", "GET", "/v1/facts/fct_1/why", None, 200),
     ("resolve_scope", "POST", "/v1/scope", {"cwd": "/code/app", "remote": "git@github.com:Acme/App.git"}, 200),
+    ("trust_marker", "POST", "/v1/scope/trust", {"cwd": "/code/app", "marker": "mine"}, 200),
     ("take_events", "POST", "/v1/events", {"records": [{"name": "1-1-0.json", "record": {"format": 1}}]}, 200),
+    (
+        "give_context",
+        "POST",
+        "/v1/context",
+        {"agent": "codex", "session": "s", "checkout": {"cwd": "/x", "remote": "github.com/acme/app"}},
+        200,
+    ),
     ("list_sessions", "GET", "/v1/sessions?agent=claude-code", None, 200),
     ("get_session", "GET", "/v1/sessions/ses_1", None, 200),
     ("list_session_events", "GET", "/v1/sessions/ses_1/events?after_seq=1", None, 200),
@@ -42,11 +51,21 @@ ROUTES: list[tuple[str, str, str, Any, int]] = [
     ("write_page", "POST", "/v1/pages", {"title": "Tokens", "body": "In the keychain.", "base": 1}, 201),
     ("get_page", "GET", "/v1/pages/tokens?version=1", None, 200),
     ("page_history", "GET", "/v1/pages/tokens/history?limit=5", None, 200),
+    ("pin_page", "PUT", "/v1/pages/tokens/pin", {"pinned": True}, 200),
     ("delete_page", "DELETE", "/v1/pages/tokens", None, 200),
     ("list_handoffs", "GET", "/v1/handoffs?state=open", None, 200),
     ("choose_handoff", "GET", "/v1/handoffs/choice?worktree=/code/app&branch=main", None, 200),
     ("get_handoff", "GET", "/v1/handoffs/hnd_1", None, 200),
     ("acknowledge_handoff", "POST", "/v1/handoffs/hnd_1/acknowledge", {"by": "codex/1"}, 200),
+    ("list_reviews", "GET", "/v1/reviews?state=reviewed&session=ses_1", None, 200),
+    ("run_reviews", "POST", "/v1/reviews/run", {"since": "2026-01-01T00:00:00Z"}, 200),
+    ("claim_review", "POST", "/v1/reviews/claim", {"session": "ses_1"}, 200),
+    ("list_proposals", "GET", "/v1/proposals?state=all&kind=rule", None, 200),
+    ("proposal_report", "GET", "/v1/proposals/report", None, 200),
+    ("get_proposal", "GET", "/v1/proposals/prp_1", None, 200),
+    ("approve_proposal", "POST", "/v1/proposals/prp_1/approve", {"by": "ana", "rebase": True}, 200),
+    ("reject_proposal", "POST", "/v1/proposals/prp_1/reject", {"reason": "we use pip"}, 200),
+    ("roll_back_proposal", "POST", "/v1/proposals/prp_1/rollback", {}, 200),
     ("export_subject", "GET", "/v1/subjects/ana/export", None, 200),
     ("reprocess_subject", "POST", "/v1/subjects/ana/reprocess", {"dry_run": True}, 200),
     ("reprocess", "POST", "/v1/reprocess", None, 200),
@@ -253,14 +272,15 @@ def test_a_remote_may_be_written_as_git_writes_it_or_as_we_do(door: DoorClient) 
         assert found == {"project": "default", "found_by": "remote", "value": "github.com/acme/app"}
 
 
-def test_a_projects_key_is_not_told_of_another_projects_folder() -> None:
+def test_a_projects_key_is_told_of_its_own_project_wherever_it_is_and_trusts_no_marker() -> None:
     door = DoorClient(tokens={"theirs": "second"})
     answer = door(
         "POST", "/v1/scope", json={"cwd": "/x", "remote": "github.com/acme/app"},
         headers={"Authorization": "Bearer theirs"},
     )  # fmt: skip
-    assert answer.status_code == 403
-    assert "default" not in answer.text
+    assert answer.json() == {"project": "second", "found_by": "named", "value": "second"}
+    body = {"cwd": "/x", "marker": "default"}
+    assert door("POST", "/v1/scope/trust", json=body, headers={"Authorization": "Bearer theirs"}).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -268,6 +288,9 @@ def test_a_projects_key_is_not_told_of_another_projects_folder() -> None:
     [
         ("GET", "/v1/pages?kind=poem", None, "kind"),
         ("GET", "/v1/handoffs?state=lost", None, "state"),
+        ("GET", "/v1/proposals?state=lost", None, "state"),
+        ("POST", "/v1/proposals/prp_1/approve", {"by": ""}, "by"),
+        ("POST", "/v1/reviews/run", {"since": "yesterday"}, "since"),
         ("GET", "/v1/timeline?kinds=dream", None, "kinds[0]"),
         ("GET", "/v1/sessions?limit=0", None, "limit"),
         ("POST", "/v1/pages", {"title": "x" * 201, "body": "y"}, "title"),

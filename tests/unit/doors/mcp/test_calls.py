@@ -12,7 +12,7 @@ from tests.unit.doors.mcp.memories import NoMemories, OneMemory
 from everkept.api import views as v
 from everkept.capture.identity import Checkout
 from everkept.doors.mcp.answers import Answer
-from everkept.doors.mcp.calls import NO_REVIEWS, Calls
+from everkept.doors.mcp.calls import Calls
 from everkept.doors.mcp.place import Memories, Place
 from everkept.doors.mcp.reading import EVENT_CHARS
 from everkept.errors import NotFound, StoreUnavailable
@@ -81,14 +81,6 @@ def test_a_caller_whose_folder_cannot_be_seen_is_asked_for_a_project():
 
     assert refused.failed
     assert "`project`" in refused.text
-
-
-def test_there_are_no_reviews_and_the_tool_says_so():
-    asked = call(OneMemory(None), "review")
-
-    assert NO_REVIEWS in asked.text
-    assert asked.data["proposals"] == []
-    assert asked.data["reviews_exist"] is False
 
 
 @pytest.mark.parametrize(
@@ -293,6 +285,7 @@ class Knows:
             version="1", store={"degraded": "no fsync here"}, messages=4, episodes=3, facts=2, backlog_due=1,
             backlog_armed=0, oldest_due_s=None, stages={}, stuck=[], given_up=[], timings=[], workers=[], periodic=[],
             providers=[], checks=[], model="none", embedder="none", refused_finishes=0, asked_again=0, lanes=[],
+            reviews=[],
         )  # fmt: skip
 
 

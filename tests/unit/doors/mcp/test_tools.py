@@ -55,7 +55,7 @@ def test_only_tools_that_write_nothing_are_marked_as_reading():
     reading = {name for name, tool in BY_NAME.items() if tool["annotations"]["readOnlyHint"]}
     destroying = {name for name, tool in BY_NAME.items() if tool["annotations"]["destructiveHint"]}
 
-    assert reading == {"recall", "read", "timeline", "review", "status"}
+    assert reading == {"recall", "read", "timeline", "status"}
     assert destroying == {"forget"}
 
 

@@ -5,22 +5,28 @@ import inspect
 
 from scripts import generate_sync
 
-from everkept.doors.python import async_memory, sync_memory
+from everkept.doors.python import async_memory, async_reviews, sync_memory, sync_reviews
 
 
 def test_the_synchronous_door_is_in_step_with_its_source() -> None:
     generated = generate_sync.generate(generate_sync.SOURCE.read_text("utf-8"))
     assert generated == generate_sync.TARGET.read_text("utf-8"), "run scripts/generate_sync.py"
+    reviews = generate_sync.generate(generate_sync.REVIEWS_SOURCE.read_text("utf-8"), generate_sync.REVIEWS_HEAD)
+    assert reviews == generate_sync.REVIEWS_TARGET.read_text("utf-8"), "run scripts/generate_sync.py"
 
 
 def test_both_doors_have_the_same_public_names() -> None:
     for one, other in (("AsyncMemory", "Memory"), ("AsyncThread", "Thread")):
         assert _public(getattr(async_memory, one)) == _public(getattr(sync_memory, other))
+    for one, other in (("AsyncReviews", "Reviews"), ("AsyncProposals", "Proposals")):
+        assert _public(getattr(async_reviews, one)) == _public(getattr(sync_reviews, other))
 
 
 def test_every_public_method_says_what_it_does() -> None:
-    tree = ast.parse(inspect.getsource(async_memory))
-    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    trees = [ast.parse(inspect.getsource(module)) for module in (async_memory, async_reviews)]
+    functions = (
+        node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
     nested = {"opened", "fetch"}
     assert [
         each.name

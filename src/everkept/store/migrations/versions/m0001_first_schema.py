@@ -85,6 +85,7 @@ def upgrade() -> None:
         sa.Column("erased_at", sa.BigInteger(), nullable=True),
         sa.ForeignKeyConstraint(["workspace_id"], ["workspaces.id"], name=op.f("fk_projects_workspace_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_projects")),
+        sa.UniqueConstraint("id", "workspace_id", name=op.f("uq_projects_id_workspace_id")),
         sa.UniqueConstraint("workspace_id", "name", name=op.f("uq_projects_workspace_id_name")),
         sqlite_autoincrement=True,
     )
@@ -225,6 +226,14 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index("ix_natural_keys_stream", "natural_keys", ["stream_id", "prompt_at"], unique=False)
+    op.create_index(
+        "ix_natural_keys_words",
+        "natural_keys",
+        ["stream_id", "payload_hash", "prompt_at"],
+        unique=False,
+        sqlite_where=sa.text("prompt_at is not null"),
+        postgresql_where=sa.text("prompt_at is not null"),
+    )
     op.create_table(
         "offers",
         sa.Column("id", ID, autoincrement=True, nullable=False),
@@ -344,6 +353,17 @@ def upgrade() -> None:
     op.create_index("ix_replies_subject", "replies", ["subject_id"], unique=False)
     op.create_index("ix_replies_time", "replies", ["replied_at"], unique=False)
     op.create_table(
+        "review_states",
+        sa.Column("project_id", ID, autoincrement=False, nullable=False),
+        sa.Column("watermark", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("reached_at", sa.BigInteger(), nullable=True),
+        sa.Column("woke_at", sa.BigInteger(), nullable=True),
+        sa.Column("rests_until", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint("watermark >= 0", name=op.f("ck_review_states_watermark")),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_review_states_project_id")),
+        sa.PrimaryKeyConstraint("project_id", name=op.f("pk_review_states")),
+    )
+    op.create_table(
         "subjects",
         sa.Column("id", ID, autoincrement=True, nullable=False),
         sa.Column("project_id", ID, nullable=False),
@@ -425,6 +445,7 @@ def upgrade() -> None:
         sa.Column("superseded_by", ID, nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.Column("pinned_at", sa.BigInteger(), nullable=True),
         sa.Column("deleted_at", sa.BigInteger(), nullable=True),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_pages_project_id")),
         sa.ForeignKeyConstraint(["subject_id"], ["subjects.id"], name=op.f("fk_pages_subject_id")),
@@ -441,6 +462,14 @@ def upgrade() -> None:
         postgresql_where=sa.text("kind <> 'session' and deleted_at is null and superseded_by is null"),
     )
     op.create_index("ix_pages_project", "pages", ["project_id", "id"], unique=False)
+    op.create_index(
+        "ix_pages_standing",
+        "pages",
+        ["project_id", "kind", "updated_at"],
+        unique=False,
+        sqlite_where=sa.text("kind in ('rule', 'slot') and deleted_at is null and superseded_by is null"),
+        postgresql_where=sa.text("kind in ('rule', 'slot') and deleted_at is null and superseded_by is null"),
+    )
     op.create_index(
         "ix_pages_stream",
         "pages",
@@ -766,6 +795,7 @@ def upgrade() -> None:
         sa.Column("tokens", sa.Integer(), nullable=False),
         sa.Column("model", sa.Text(), nullable=True),
         sa.Column("erased_at", sa.BigInteger(), nullable=True),
+        sa.Column("revises", sa.BigInteger(), sa.Computed("metadata->>'revises'", persisted=False), nullable=True),
         sa.CheckConstraint("seq > 0", name=op.f("ck_events_seq")),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_events_project_id")),
         sa.ForeignKeyConstraint(["stream_id"], ["streams.id"], name=op.f("fk_events_stream_id")),
@@ -779,6 +809,14 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=sa.text("erased_at is not null"),
         postgresql_where=sa.text("erased_at is not null"),
+    )
+    op.create_index(
+        "ix_events_revises",
+        "events",
+        ["revises"],
+        unique=False,
+        sqlite_where=sa.text("revises is not null"),
+        postgresql_where=sa.text("revises is not null"),
     )
     op.create_index(
         "uq_events_key",
@@ -820,14 +858,55 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index(
+        "ix_handoffs_branch",
+        "handoffs",
+        ["project_id", "branch", "created_at"],
+        unique=False,
+        sqlite_where=sa.text("state = 'open'"),
+        postgresql_where=sa.text("state = 'open'"),
+    )
+    op.create_index(
+        "ix_handoffs_newest",
+        "handoffs",
+        ["project_id", "created_at"],
+        unique=False,
+        sqlite_where=sa.text("state = 'open'"),
+        postgresql_where=sa.text("state = 'open'"),
+    )
+    op.create_index(
         "ix_handoffs_open",
         "handoffs",
-        ["project_id", "worktree"],
+        ["project_id", "worktree", "created_at"],
         unique=False,
         sqlite_where=sa.text("state = 'open'"),
         postgresql_where=sa.text("state = 'open'"),
     )
     op.create_index("ix_handoffs_stream", "handoffs", ["stream_id"], unique=False)
+    op.create_table(
+        "observations",
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("signature", sa.Text(), nullable=False),
+        sa.Column("stream_id", ID, nullable=False),
+        sa.Column("seq", sa.BigInteger(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("shape", sa.Text(), nullable=False),
+        sa.Column("quote", sa.Text(), nullable=False),
+        sa.Column("detail", sa.Text(), server_default="", nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_observations_project_id")),
+        sa.ForeignKeyConstraint(["stream_id"], ["streams.id"], name=op.f("fk_observations_stream_id")),
+        sa.PrimaryKeyConstraint("project_id", "signature", "stream_id", "seq", name=op.f("pk_observations")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index(
+        "ix_observations_corrections",
+        "observations",
+        ["project_id", "at"],
+        unique=False,
+        sqlite_where=sa.text("kind = 'correction'"),
+        postgresql_where=sa.text("kind = 'correction'"),
+    )
+    op.create_index("ix_observations_stream", "observations", ["stream_id"], unique=False)
     op.create_table(
         "sessions",
         sa.Column("stream_id", ID, autoincrement=False, nullable=False),
@@ -841,6 +920,7 @@ def upgrade() -> None:
         sa.Column("worktree", sa.Text(), nullable=True),
         sa.Column("branch", sa.Text(), nullable=True),
         sa.Column("model", sa.Text(), nullable=True),
+        sa.Column("transcript", sa.Text(), nullable=True),
         sa.Column("genuine", sa.Integer(), server_default="0", nullable=False),
         sa.Column("started_at", sa.BigInteger(), nullable=True),
         sa.Column("last_event_at", sa.BigInteger(), nullable=True),
@@ -851,9 +931,18 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_sessions_project_id")),
         sa.ForeignKeyConstraint(["stream_id"], ["streams.id"], name=op.f("fk_sessions_stream_id")),
         sa.PrimaryKeyConstraint("stream_id", name=op.f("pk_sessions")),
+        sa.UniqueConstraint("stream_id", "project_id", name=op.f("uq_sessions_stream_id_project_id")),
     )
     op.create_index("ix_sessions_native", "sessions", ["agent", "native_id"], unique=False)
     op.create_index("ix_sessions_project", "sessions", ["project_id", "stream_id"], unique=False)
+    op.create_index(
+        "ix_sessions_transcript",
+        "sessions",
+        ["last_event_at"],
+        unique=False,
+        sqlite_where=sa.text("transcript is not null"),
+        postgresql_where=sa.text("transcript is not null"),
+    )
     op.create_index("ix_sessions_worktree", "sessions", ["project_id", "worktree"], unique=False)
     op.create_index(
         "uq_sessions_finished",
@@ -956,6 +1045,53 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_table(
+        "generations",
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("seq", sa.BigInteger(), nullable=False),
+        sa.Column("stream_id", ID, nullable=True),
+        sa.Column("digest_hash", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("ended_at", sa.BigInteger(), nullable=True),
+        sa.Column("finished_at", sa.BigInteger(), nullable=False),
+        sa.Column("passed_at", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint(
+            "(passed_at is null) = (state in ('waiting', 'reviewing'))", name=op.f("ck_generations_passed")
+        ),
+        sa.CheckConstraint("(stream_id is null) = (state = 'erased')", name=op.f("ck_generations_erased")),
+        sa.CheckConstraint(
+            "state in ('waiting', 'reviewing', 'reviewed', 'skipped', 'dead', 'imported', 'superseded', 'erased')",
+            name=op.f("ck_generations_state"),
+        ),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_generations_project_id")),
+        sa.ForeignKeyConstraint(
+            ["stream_id", "project_id"],
+            ["sessions.stream_id", "sessions.project_id"],
+            name=op.f("fk_generations_stream_id_project_id"),
+            onupdate="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("project_id", "seq", name=op.f("pk_generations")),
+        sa.UniqueConstraint("project_id", "stream_id", "seq", name=op.f("uq_generations_project_id_stream_id_seq")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index(
+        "ix_generations_dead",
+        "generations",
+        ["project_id"],
+        unique=False,
+        sqlite_where=sa.text("state = 'dead'"),
+        postgresql_where=sa.text("state = 'dead'"),
+    )
+    op.create_index(
+        "ix_generations_open",
+        "generations",
+        ["project_id", "state", "seq"],
+        unique=False,
+        sqlite_where=sa.text("passed_at is null"),
+        postgresql_where=sa.text("passed_at is null"),
+    )
+    op.create_index("ix_generations_stream", "generations", ["stream_id"], unique=False)
+    op.create_table(
         "slices",
         sa.Column("window_id", ID, nullable=False),
         sa.Column("slice", sa.Integer(), nullable=False),
@@ -968,6 +1104,118 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("window_id", "slice", name=op.f("pk_slices")),
         sqlite_with_rowid=False,
     )
+    op.create_table(
+        "reviews",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("workspace_id", ID, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("stream_id", ID, nullable=False),
+        sa.Column("generation", sa.BigInteger(), nullable=False),
+        sa.Column("asked_by", sa.Text(), nullable=False),
+        sa.Column("refused", sa.Text(), server_default="[]", nullable=False),
+        sa.Column("note", sa.Text(), nullable=True),
+        sa.Column("staged", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("completed_at", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["project_id", "stream_id", "generation"],
+            ["generations.project_id", "generations.stream_id", "generations.seq"],
+            name=op.f("fk_reviews_project_id_stream_id_generation"),
+            onupdate="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["project_id", "workspace_id"],
+            ["projects.id", "projects.workspace_id"],
+            name=op.f("fk_reviews_project_id_workspace_id"),
+            onupdate="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["stream_id", "project_id"],
+            ["sessions.stream_id", "sessions.project_id"],
+            name=op.f("fk_reviews_stream_id_project_id"),
+            onupdate="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_reviews")),
+        sa.UniqueConstraint(
+            "workspace_id",
+            "project_id",
+            "stream_id",
+            "generation",
+            name=op.f("uq_reviews_workspace_id_project_id_stream_id_generation"),
+        ),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_reviews_stream", "reviews", ["stream_id"], unique=False)
+    op.create_table(
+        "proposals",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("review_id", ID, nullable=True),
+        sa.Column("stream_id", ID, nullable=True),
+        sa.Column("action", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("slug", sa.Text(), nullable=False),
+        sa.Column("title", sa.Text(), nullable=False),
+        sa.Column("section", sa.Text(), server_default="", nullable=False),
+        sa.Column("section_hash", sa.Text(), server_default="", nullable=False),
+        sa.Column("base", sa.Integer(), nullable=True),
+        sa.Column("body", sa.Text(), nullable=False),
+        sa.Column("why", sa.Text(), nullable=False),
+        sa.Column("confidence", sa.Float(), nullable=False),
+        sa.Column("signature", sa.Text(), nullable=False),
+        sa.Column("fingerprint", sa.Text(), nullable=False),
+        sa.Column("reviewer", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("state_reason", sa.Text(), nullable=True),
+        sa.Column("decided_by", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("expires_at", sa.BigInteger(), nullable=False),
+        sa.Column("decided_at", sa.BigInteger(), nullable=True),
+        sa.Column("page_id", ID, nullable=True),
+        sa.Column("version", sa.Integer(), nullable=True),
+        sa.Column("previous", sa.Integer(), nullable=True),
+        sa.Column("undone_by", sa.Integer(), nullable=True),
+        sa.CheckConstraint(
+            "state in ('staged', 'approved', 'rejected', 'superseded', 'expired', 'conflict', 'rolled_back')",
+            name=op.f("ck_proposals_state"),
+        ),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_proposals_project_id")),
+        sa.ForeignKeyConstraint(["review_id"], ["reviews.id"], name=op.f("fk_proposals_review_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_proposals")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ix_proposals_expiring",
+        "proposals",
+        ["expires_at"],
+        unique=False,
+        sqlite_where=sa.text("state = 'staged'"),
+        postgresql_where=sa.text("state = 'staged'"),
+    )
+    op.create_index("ix_proposals_fingerprint", "proposals", ["project_id", "fingerprint"], unique=False)
+    op.create_index("ix_proposals_page", "proposals", ["page_id"], unique=False)
+    op.create_index("ix_proposals_project", "proposals", ["project_id", "state", "id"], unique=False)
+    op.create_index("ix_proposals_stream", "proposals", ["stream_id"], unique=False)
+    op.create_index(
+        "uq_proposals_staged",
+        "proposals",
+        ["project_id", "fingerprint"],
+        unique=True,
+        sqlite_where=sa.text("state = 'staged'"),
+        postgresql_where=sa.text("state = 'staged'"),
+    )
+    op.create_table(
+        "proposal_quotes",
+        sa.Column("proposal_id", ID, nullable=False),
+        sa.Column("stream_id", ID, nullable=False),
+        sa.Column("seq", sa.BigInteger(), nullable=False),
+        sa.Column("quote", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["proposal_id"], ["proposals.id"], name=op.f("fk_proposal_quotes_proposal_id")),
+        sa.ForeignKeyConstraint(["stream_id"], ["streams.id"], name=op.f("fk_proposal_quotes_stream_id")),
+        sa.PrimaryKeyConstraint("proposal_id", "stream_id", "seq", name=op.f("pk_proposal_quotes")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_proposal_quotes_stream", "proposal_quotes", ["stream_id"], unique=False)
     if op.get_bind().dialect.name == "sqlite":
         _create_full_text()
 

@@ -1,29 +1,33 @@
 """A command line of a shell taken apart: steps with their words and redirections. Any text is accepted.
 
-Only what a digest needs is understood: quotes, substitutions, here-documents, separators. Nothing is expanded; a word
-that holds a variable, a substitution or a brace list is `dynamic`, its value is not known.
+Understood are quotes, substitutions, here-documents, separators, `cd`, and what stands before a program. Nothing is
+expanded; a word that holds a variable, a substitution or a brace list is `dynamic`, its value is not known.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
-COMMAND_CHARS_MAX: Final = 16_384
+LINE_CHARS_MAX: Final = 32_768
 """A longer command line is read as far as this."""
+SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash", "ksh"})
+WRAPS: Final = {"sudo": 0, "env": 0, "command": 0, "nice": 0, "nohup": 0, "stdbuf": 0, "exec": 0, "timeout": 1}
+"""Programs that run another one: {name: how many arguments of its own stand before it}."""
+ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     text: str
     """Without its quotes."""
     raw: str
     dynamic: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Redirect:
+class Redirect(NamedTuple):
     sign: str
     target: Word
 
@@ -33,8 +37,8 @@ class Step:
     """One simple command. `joined`: the separator before it: "", "&&", "||", "|", ";" (also a newline) or "&"."""
 
     joined: str
-    at: int = 0
-    """Where it begins in the text."""
+    within: int = 0
+    """How many parentheses it stands in: a `cd` in them leads nowhere beyond."""
     words: list[Word] = field(default_factory=list)
     redirects: list[Redirect] = field(default_factory=list)
     here: str = ""
@@ -45,21 +49,89 @@ class Step:
         return [word.text for word in self.words]
 
 
-_BLANK = re.compile(r"(?:[^\S\n]|\\\n)+")
-_COMMENT = re.compile(r"#[^\n]*")
 _HERE = re.compile(r"<<(-?)[ \t]*(?:'([^'\n]*)'|\"([^\"\n]*)\"|\\?([\w.-]+))")
-_REDIRECT = re.compile(r"(?:\d+|&)?>{1,2}\|?&?|\d*<<<|\d*<[&>]?")
-_SEPARATOR = re.compile(r"&&|\|\||;;?&?|\|&?|&|\n|[()]")
+_BLANK = re.compile(r"(?:[^\S\n]|\\\n)+")
+_TOKEN = re.compile(
+    rf"(?:{_BLANK.pattern})?(?:(?P<here>{_HERE.pattern})|(?P<redirect>(?:\d+|&)?>{{1,2}}\|?&?|\d*<<<|\d*<[&>]?)"
+    r"|(?P<separator>&&|\|\||;;?&?|\|&?|&|\n|[()])|(?P<comment>\#[^\n]*)"
+    r"|(?P<plain>[^\s'\"\\$`;&|<>(){}]++)(?![{}'\"\\$`])|)"
+)
+"""What comes next. A number belongs to the redirection right behind it; a word that is not plain is read in pieces."""
 _PLAIN = re.compile(r"[^\s'\"\\$`;&|<>()]+")
 _IN_QUOTES = re.compile(r"[^\"\\$`]+")
-_VARIABLE = re.compile(r"\$(?:\{[^}]*\}|\w+|[?!@*#$-])?")
+_VARIABLE = re.compile(r"\$(?:\{[^}]{0,200}\}|\w+|[?!@*#$-])?")
 _BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
 _BRACES_READ: Final = 256
 _KEYWORDS: Final = frozenset({"do", "then", "else", "elif", "if", "while", "until", "!", "{", "}", "time"})
 
 
-def parse(command: str) -> list[Step]:
-    return _Parser(command[:COMMAND_CHARS_MAX]).steps()
+def steps_of(line: str) -> list[Step]:
+    """The steps of a command line; of `bash -lc 'text'` those of the text."""
+    steps = _Parser(line[:LINE_CHARS_MAX]).steps()
+    script = script_of(steps[0].words) if len(steps) == 1 else ""
+    if not script:
+        return steps
+    inner = _Parser(script).steps()
+    for step in inner[-1:]:
+        step.redirects += steps[0].redirects
+    return inner
+
+
+def script_of(words: Sequence[Word]) -> str:
+    """What `bash -lc SCRIPT` runs; empty for any other words."""
+    if not words or posixpath.basename(words[0].text) not in SHELLS:
+        return ""
+    at = 1
+    while at + 1 < len(words) and (option := words[at].text).startswith("-"):
+        if _RUNS_TEXT.fullmatch(option):
+            return words[at + 1].text
+        at += 2 if _NAMES_OPTION.fullmatch(option) else 1
+    return ""
+
+
+def program_words(step: Step) -> list[Word]:
+    """The words of a step from its program on: without variables set for it and wrappers."""
+    words = step.words
+    while words:
+        first = words[0].text
+        if ASSIGNED.match(first):
+            words = words[1:]
+            continue
+        own = WRAPS.get(first)
+        if own is None or len(words) == 1 or (first == "command" and words[1].text.startswith("-")):
+            break
+        words = _after_options(words[1:])[own:]
+    return words
+
+
+def _after_options(words: list[Word]) -> list[Word]:
+    at = 0
+    while at < len(words) and words[at].text.startswith("-"):
+        at += 1
+    return words[at:]
+
+
+def folder_after(step: Step, folder: str | None) -> str | None:
+    """Where the next step runs, if this one runs in `folder`; None where that is not known."""
+    words = step.words
+    if not words or words[0].text not in _LEADS:
+        return folder
+    to = [word for word in words[1:] if len(word.text) == 1 or not word.text.startswith("-")]
+    if words[0].text == "popd" or (to and (to[0].dynamic or to[0].text == "-")):
+        return None
+    target = to[0].text if to else "~"
+    if target.startswith(("/", "~")):
+        return target
+    return None if folder is None else posixpath.join(folder, target)
+
+
+_LEADS: Final = frozenset({"cd", "pushd", "popd"})
+_RUNS_TEXT = re.compile(r"-[a-z]*c")
+_NAMES_OPTION = re.compile(r"-[a-z]*[oO]")
+"""Of a shell: `-o pipefail`."""
+
+
+_INTO: Final = {"(": 1, ")": -1}
 
 
 class _Parser:
@@ -67,6 +139,7 @@ class _Parser:
         self.text = text
         self.at = 0
         self.found: list[Step] = [Step("")]
+        self.within = 0
         self.heres: list[tuple[Step, str, bool]] = []
 
     def steps(self) -> list[Step]:
@@ -75,23 +148,23 @@ class _Parser:
         return [step for step in self.found if step.words or step.redirects]
 
     def _take(self) -> None:
-        text, step = self.text, self.found[-1]
-        if blank := _BLANK.match(text, self.at):
-            self.at = blank.end()
-        elif text[self.at] == "#" and (comment := _COMMENT.match(text, self.at)):
-            self.at = comment.end()
-        elif here := _HERE.match(text, self.at):
-            self.at = here.end()
-            self.heres.append((step, here[2] or here[3] or here[4] or "", bool(here[1])))
-        elif redirect := _REDIRECT.match(text, self.at):
-            self.at = redirect.end()
-            self._take_blank()
-            step.redirects.append(Redirect(redirect[0], self._word()))
-        elif separator := _SEPARATOR.match(text, self.at):
-            self.at = separator.end()
-            self._separate(separator[0])
-        else:
-            self._add_word(step, self._word())
+        step = self.found[-1]
+        token = _TOKEN.match(self.text, self.at)
+        assert token is not None
+        self.at = token.end()
+        match token.lastgroup:
+            case "plain":
+                raw = token["plain"]
+                self._add_word(step, Word(raw, raw, False))
+            case "separator":
+                self._separate(token["separator"])
+            case "redirect":
+                self._take_blank()
+                step.redirects.append(Redirect(token["redirect"], self._word()))
+            case "here":
+                self.heres.append((step, *_end_of(token["here"])))
+            case None if self.at < len(self.text):
+                self._add_word(step, self._word())
 
     def _take_blank(self) -> None:
         if blank := _BLANK.match(self.text, self.at):
@@ -100,11 +173,14 @@ class _Parser:
     def _separate(self, sign: str) -> None:
         if sign == "\n":
             self._skip_heres()
+        self.within = max(0, self.within + _INTO.get(sign, 0))
         step = self.found[-1]
         joined = sign if sign in ("&&", "||", "&") else "|" if sign.startswith("|") else ";"
         if step.words or step.redirects:
-            self.found.append(Step(joined, self.at))
-        elif step.joined in ("", ";"):  # a newline after `&&` goes on with it
+            self.found.append(Step(joined, self.within))
+            return
+        step.within = self.within
+        if step.joined in ("", ";"):  # a newline after `&&` goes on with it
             step.joined = joined if len(self.found) > 1 else ""
 
     def _skip_heres(self) -> None:
@@ -170,6 +246,13 @@ class _Parser:
         return "".join(parts), dynamic
 
 
+def _end_of(here: str) -> tuple[str, bool]:
+    """The word that ends a here-document, and whether its lines may be indented."""
+    found = _HERE.match(here)
+    assert found is not None
+    return found[2] or found[3] or found[4] or "", bool(found[1])
+
+
 def _here_document(text: str, at: int, end: str, *, indented: bool) -> tuple[str, int]:
     """The body that begins at `at`, and where the text goes on after its last line."""
     last = re.compile(rf"^{_TABS if indented else ''}{re.escape(end)}$", re.MULTILINE).search(text, at)
@@ -225,4 +308,5 @@ def _after_here(text: str, at: int) -> int:
     line_end = text.find("\n", at)
     if here is None or line_end < 0:
         return at + 1
-    return _here_document(text, line_end + 1, here[2] or here[3] or here[4] or "", indented=bool(here[1]))[1]
+    end, indented = _end_of(here[0])
+    return _here_document(text, line_end + 1, end, indented=indented)[1]

@@ -1,0 +1,1 @@
+"""The page where people look: rendered here from templates, live by server-sent events, with no build of its own."""

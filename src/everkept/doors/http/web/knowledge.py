@@ -1,0 +1,81 @@
+"""Pages: read, written, with their history and what links to what."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from starlette.responses import Response
+
+from everkept.api import views as v
+from everkept.domain.pages import MAINTAINED, PAGE_KINDS, links_of
+from everkept.doors.http.web.visit import PAGE_ITEMS, Visit, route
+from everkept.errors import InvalidInput
+
+
+async def pages(visit: Visit) -> Response:
+    kind = visit.asked("kind")
+    found = await visit.service.list_pages(kind=kind, limit=PAGE_ITEMS, cursor=visit.asked("cursor"))
+    groups: dict[str, list[v.KnowledgePage]] = defaultdict(list)
+    for page in found.items:
+        groups[page.kind].append(page)
+    order: dict[str, int] = {name: place for place, name in enumerate(PAGE_KINDS)}
+    tree = sorted(groups.items(), key=lambda group: order[group[0]])
+    return visit.show("pages.html", pages=found, tree=tree, kind=kind, kinds=PAGE_KINDS)
+
+
+async def page(visit: Visit) -> Response:
+    slug = visit.at("page")
+    version = visit.asked("version")
+    if version is not None and (not version.isdecimal() or len(version) > 9):
+        raise InvalidInput("version is a whole number", field="version")
+    found = await visit.service.get_page(slug, version=None if version is None else int(version))
+    history = await visit.service.page_history(found.slug)
+    return visit.show("page.html", page=found, history=history, links=links_of(found.body or ""))
+
+
+async def changed(visit: Visit) -> Response:
+    """One version beside the one before it."""
+    found = await visit.service.get_page(visit.at("page"))
+    history = await visit.service.page_history(found.slug)
+    wanted = visit.asked("version")
+    at = next((n for n, one in enumerate(history) if str(one.version) == wanted), 0)
+    before = history[at + 1] if at + 1 < len(history) else None
+    return visit.show("page_changes.html", page=found, after=history[at], before=before, history=history)
+
+
+async def edit(visit: Visit) -> Response:
+    found = await visit.service.get_page(visit.at("page"))
+    return visit.show("page_edit.html", page=found, kinds=sorted(MAINTAINED))
+
+
+async def new(visit: Visit) -> Response:
+    return visit.show("page_edit.html", page=None, kinds=sorted(MAINTAINED))
+
+
+async def write(visit: Visit) -> Response:
+    """`base` is the version that the form was made from: a later one is never overwritten."""
+    form = await visit.form()
+    base = form.get("base", "")
+    written = await visit.service.write_page(
+        form.get("title", ""), form.get("body", "").replace("\r\n", "\n"), kind=form.get("kind") or "note",
+        slug=form.get("slug") or None, base=int(base) if base.isdecimal() else None,
+        reason=form.get("reason", "").strip() or None,
+    )  # fmt: skip
+    return visit.go(f"/pages/{written.slug}", done="written")
+
+
+async def delete(visit: Visit) -> Response:
+    await visit.form()
+    await visit.service.delete_page(visit.at("page"))
+    return visit.go("/pages", done="deleted")
+
+
+ROUTES = [
+    route("/pages", pages),
+    route("/pages", write, "POST"),
+    route("/pages/new", new),
+    route("/pages/{page:id}", page),
+    route("/pages/{page:id}/changes", changed),
+    route("/pages/{page:id}/edit", edit),
+    route("/pages/{page:id}/delete", delete, "POST"),
+]

@@ -1,0 +1,120 @@
+"""What is remembered: subjects with their facts over time, entities, episodes, and where each thing comes from."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from itertools import groupby
+
+from starlette.responses import Response
+
+from everkept.api import views as v
+from everkept.doors.http.web.timelines import Lifeline, lifelines
+from everkept.doors.http.web.visit import PAGE_ITEMS, Visit, route
+from everkept.errors import InvalidInput
+
+FACTS_SHOWN = 200
+
+
+async def subjects(visit: Visit) -> Response:
+    found = await visit.service.list_subjects(limit=PAGE_ITEMS, cursor=visit.asked("cursor"))
+    return visit.show("subjects.html", subjects=found)
+
+
+async def subject(visit: Visit) -> Response:
+    name, past = visit.at("subject"), visit.asked("past") == "1"
+    facts = await visit.service.list_facts(
+        subject=name, as_of=moment_of(visit, "as_of"), include_retired=past, limit=FACTS_SHOWN,
+        cursor=visit.asked("cursor"), query=visit.asked("q"),
+    )  # fmt: skip
+    threads = await visit.service.list_threads(subject=name, limit=10)
+    entities = await visit.service.list_entities(subject=name, limit=PAGE_ITEMS)
+    episodes = await visit.service.list_episodes(subject=name, limit=10)
+    return visit.show(
+        "subject.html", subject=name, facts=facts, groups=_by_slot(facts.items), threads=threads, entities=entities,
+        episodes=episodes, past=past, as_of=visit.asked("as_of") or "", q=visit.asked("q") or "",
+    )  # fmt: skip
+
+
+def _by_slot(facts: list[v.Fact]) -> list[tuple[str, str, list[Lifeline]]]:
+    """(entity, predicate, facts with their bars): what competes with each other stands together."""
+
+    def slot(fact: v.Fact) -> tuple[str, str]:
+        return fact.entity, fact.predicate
+
+    bars = {line.fact.id: line for line in lifelines(facts)}
+    return [
+        (*key, [bars[fact.id] for fact in sorted(group, key=lambda f: f.valid_from or f.said_at)])
+        for key, group in groupby(sorted(facts, key=slot), key=slot)
+    ]
+
+
+async def fact(visit: Visit) -> Response:
+    found = await visit.service.get_fact(visit.at("fact"))
+    return visit.show("fact.html", fact=found, why=await visit.service.why(found.id))
+
+
+async def believe(visit: Visit) -> Response:
+    """`forget` retires a fact, `believe` brings it back."""
+    name, form = visit.at("fact"), await visit.form()
+    undo = visit.at("verb") == "believe"
+    if visit.at("verb") not in ("believe", "forget"):
+        raise InvalidInput("a fact is forgotten or believed again", field="verb")
+    await visit.service.forget(name, reason=form.get("reason", "").strip() or "by hand", undo=undo)
+    return visit.go(f"/facts/{name}", done="believed" if undo else "retired")
+
+
+async def remember(visit: Visit) -> Response:
+    name, form = visit.at("subject"), await visit.form()
+    await visit.service.remember(form.get("text", ""), subject=name, pinned="pinned" in form)
+    return visit.go(f"/subjects/{visit.segment('subject')}", done="stated")
+
+
+async def episodes(visit: Visit) -> Response:
+    found = await visit.service.list_episodes(
+        subject=visit.asked("subject"), query=visit.asked("q"), limit=PAGE_ITEMS, cursor=visit.asked("cursor")
+    )
+    return visit.show("episodes.html", episodes=found, q=visit.asked("q") or "", subject=visit.asked("subject"))
+
+
+async def episode(visit: Visit) -> Response:
+    found = await visit.service.get_episode(visit.at("episode"))
+    messages = await visit.service.list_messages(found.thread, after_seq=found.start_seq - 1, limit=200)
+    covered = [m for m in messages.items if m.seq <= found.end_seq]
+    return visit.show("episode.html", episode=found, messages=covered)
+
+
+async def retry_stage(visit: Visit) -> Response:
+    form = await visit.form()
+    await visit.service.retry_episode(visit.at("episode"), form.get("stage", ""))
+    return visit.go(f"/episodes/{visit.at('episode')}", done="retried")
+
+
+async def why(visit: Visit) -> Response:
+    return visit.show("why.html", why=await visit.service.why(visit.at("id")))
+
+
+def moment_of(visit: Visit, word: str) -> datetime | None:
+    """A time of the query, written out with its zone. Raises InvalidInput."""
+    given = visit.asked(word)
+    if given is None:
+        return None
+    try:
+        at = datetime.fromisoformat(given if len(given) > 10 else f"{given}T23:59:59+00:00")
+    except ValueError as error:
+        raise InvalidInput(f"{word} is a day or a time, e.g. 2026-05-01", field=word) from error
+    if at.tzinfo is None:
+        raise InvalidInput(f"{word} needs its zone, e.g. 2026-05-01T12:00:00Z", field=word)
+    return at
+
+
+ROUTES = [
+    route("/subjects", subjects),
+    route("/subjects/{subject:id}", subject),
+    route("/subjects/{subject:id}/remember", remember, "POST"),
+    route("/facts/{fact:id}", fact),
+    route("/facts/{fact:id}/{verb}", believe, "POST"),
+    route("/episodes", episodes),
+    route("/episodes/{episode:id}", episode),
+    route("/episodes/{episode:id}/retry", retry_stage, "POST"),
+    route("/why/{id:id}", why),
+]

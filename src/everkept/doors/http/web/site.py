@@ -1,0 +1,44 @@
+"""Every page of the site, put together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from everkept.doors.http.gate import KEY_COOKIE
+from everkept.doors.http.web import ask, conversations, knowledge, memory, operate, overview, proposals, work
+from everkept.doors.http.web.render import render
+from everkept.doors.http.web.visit import HEADERS
+
+LOGIN = "/login"
+
+
+def routes() -> list[BaseRoute]:
+    """In the order in which they are tried."""
+    pages = [
+        r for part in (overview, work, memory, conversations, ask, knowledge, proposals, operate) for r in part.ROUTES
+    ]
+    files = StaticFiles(directory=Path(__file__).parent / "static")
+    return [
+        *pages,
+        Route(LOGIN, show_login, methods=["GET"], include_in_schema=False),
+        Route(LOGIN, log_in, methods=["POST"], include_in_schema=False),
+        Mount("/static", files, name="static"),
+    ]
+
+
+async def show_login(request: Request) -> Response:
+    return HTMLResponse(render("login.html", {"failed": "failed" in request.query_params}), headers=HEADERS)
+
+
+async def log_in(request: Request) -> Response:
+    """The key stays in a cookie that no script reads and no other site sends."""
+    key = parse_qs((await request.body()).decode()).get("key", [""])[0].strip()
+    answer = RedirectResponse("/", 303, HEADERS)
+    answer.set_cookie(KEY_COOKIE, key, httponly=True, samesite="strict", secure=request.url.scheme == "https")
+    return answer

@@ -1,0 +1,4 @@
+"use strict";
+// Before anything is drawn, so that the page never flashes in the other colours.
+const chosen = localStorage.getItem("everkept-theme");
+if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;

@@ -1,0 +1,65 @@
+"""Background work: what waits, runs, failed or was given up, and the hand on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import get_args
+
+from starlette.responses import Response
+
+from everkept.api import views as v
+from everkept.doors.http.web.visit import PAGE_ITEMS, Visit, route
+from everkept.errors import InvalidInput
+
+CAUSES_READ = 1000
+"""Dead jobs that are looked at for the table of causes."""
+
+
+async def jobs(visit: Visit) -> Response:
+    state = visit.asked("state")
+    if state is not None and state not in get_args(v.JobState):
+        raise InvalidInput(f"state is one of {', '.join(get_args(v.JobState))}", field="state")
+    found = await visit.service.list_jobs(
+        state=state, kind=visit.asked("kind"), limit=PAGE_ITEMS, cursor=visit.asked("cursor")
+    )
+    dead = await visit.service.list_jobs(state="dead", limit=CAUSES_READ)
+    causes = Counter((job.kind, job.error_class or "unknown") for job in dead.items)
+    status = await visit.service.status(project_only=not visit.caller.is_operator)
+    return visit.show(
+        "jobs.html", jobs=found, state=state, kind=visit.asked("kind"), states=get_args(v.JobState),
+        causes=causes.most_common(), causes_cut=dead.next_cursor is not None, status_now=status,
+    )  # fmt: skip
+
+
+async def job(visit: Visit) -> Response:
+    return visit.show("job.html", job=await visit.service.get_job(visit.at("job")))
+
+
+async def act(visit: Visit) -> Response:
+    """`retry`, `discard` or `release` one job."""
+    name, verb, form = visit.at("job"), visit.at("verb"), await visit.form()
+    match verb:
+        case "retry":
+            await visit.service.retry_job(name)
+        case "discard":
+            await visit.service.discard_job(name, reason=form.get("reason", "").strip() or "by hand")
+        case "release":
+            await visit.service.release_job(name)
+        case _:
+            raise InvalidInput("a job is retried, discarded or released", field="verb")
+    done = {"retry": "retried", "discard": "discarded", "release": "released"}[verb]
+    return visit.go(f"/work/{name}", done=done)
+
+
+async def retry_all(visit: Visit) -> Response:
+    form = await visit.form()
+    await visit.service.retry_jobs(kind=form.get("kind") or None, cause=form.get("cause") or None)
+    return visit.go("/work", done="retried", state="ready")
+
+
+ROUTES = [
+    route("/work", jobs),
+    route("/work/retry", retry_all, "POST"),
+    route("/work/{job:id}", job),
+    route("/work/{job:id}/{verb}", act, "POST"),
+]

@@ -1,0 +1,104 @@
+"""Scenarios of proposals: staged beside ones that are refused, decided, applied by themselves, undone and expired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from everkept.domain.review.values import Action, Draft, Quote
+from everkept.prove.scenario import Scenario
+from everkept.prove.scenarios_agents import AGENT, UNDISTILLED, asked_and_digested, do
+from everkept.prove.stage import Stage
+from everkept.store.decisions import approve_proposal, reject_proposal, roll_back_proposal
+from everkept.store.pages import page_by_id, pin_page
+from everkept.store.projects import update_project
+from everkept.store.proposals import get_proposal, stage_drafts
+
+DAY_S: Final = 86_400.0
+
+
+def _draft(s: Stage, slug: str, signature: str, action: Action = "create", base: int | None = None) -> Draft:
+    stream = int(s.value("select min(stream_id) from sessions"))
+    return Draft(
+        action=action, kind="rule", slug=slug, title=slug.title(), body=f"Words of {signature}.", base=base,
+        why="corrected in two sessions", confidence=0.8, signature=signature,
+        evidence=(Quote(stream=stream, seq=1, text="Fix the failing login test"),),
+    )  # fmt: skip
+
+
+def _stage(s: Stage, *drafts: Draft, adds: int) -> None:
+    sql = "select count(*) from proposals"
+    project = s.project_id()
+
+    def stage(conn: Any) -> int:
+        return stage_drafts(conn, project=project, review=None, stream=drafts[0].evidence[0].stream, drafts=drafts,
+                            reviewer="rules", settings=s.settings)[0]  # fmt: skip
+
+    do(s, "stage", lambda: s.write(stage), sql=sql, after=s.value(sql) + adds)
+
+
+def _decide(s: Stage, what: str, proposal: int, work: Callable[..., object], after: str, **more: Any) -> None:
+    project = s.project_id()
+    do(s, what, lambda: s.write(lambda conn: work(conn, project, proposal, by=AGENT, **more)),
+        sql=f"select state from proposals where id = {proposal}", after=after)  # fmt: skip
+
+
+def _approve(s: Stage, proposal: int, after: str = "approved", **more: Any) -> None:
+    _decide(s, "approve", proposal, approve_proposal, after, **more)
+
+
+def _roll_back(s: Stage, proposal: int) -> None:
+    _decide(s, "roll back", proposal, roll_back_proposal, "rolled_back", reason="by hand")
+
+
+def _pin(s: Stage, slug: str, *, pinned: bool) -> None:
+    project = s.project_id()
+    sql = f"select pinned_at is not null from pages where slug = '{slug}'"
+    do(s, "pin", lambda: s.write(lambda conn: pin_page(conn, project, slug, pinned=pinned)), sql=sql,
+        after=int(pinned))  # fmt: skip
+
+
+def _staged(s: Stage) -> None:
+    asked_and_digested(s)
+    _stage(s, _draft(s, "one", "a"), _draft(s, "two", "b"), adds=2)
+
+
+def _decided(s: Stage) -> None:
+    """Approved, carried along, superseded, in conflict and looked at, rejected, undone."""
+    _stage(s, _draft(s, "two", "c"), _draft(s, "No Slug", "d"), _draft(s, "one", "a"), adds=1)
+    _approve(s, 1)
+    _stage(s, _draft(s, "one", "e", "append", 1), _draft(s, "one", "f", "append", 1), adds=2)
+    _approve(s, 4)
+    _pin(s, "one", pinned=True)
+    _approve(s, 5, "conflict")
+    _pin(s, "one", pinned=False)
+    _approve(s, 5, rebase=True)
+    _decide(s, "reject", 3, reject_proposal, "rejected", reason="we do not")
+    _roll_back(s, 4)
+    _stage(s, _draft(s, "one", "g", "retire", 4), adds=1)
+    _approve(s, 6)
+    assert s.read(page_by_id, s.project_id(), s.read(get_proposal, s.project_id(), 6).page or 0) is not None
+    _roll_back(s, 6)
+
+
+def _automatic(s: Stage) -> None:
+    s.write(update_project, "default", None, {"proposals.rule": "auto"})
+    asked_and_digested(s)
+
+
+def _applied(s: Stage) -> None:
+    _stage(s, _draft(s, "one", "a"), _draft(s, "two", "b"), adds=2)
+    s.drain()
+
+
+def _expired(s: Stage) -> None:
+    """Nobody decides for a month."""
+    s.clock.advance(31 * DAY_S)
+    s.maintain()
+
+
+PROPOSAL_SCENARIOS: Final = (
+    Scenario(name="proposals-decided", prepare=_staged, act=_decided, prepared_by=UNDISTILLED),
+    Scenario(name="proposals-applied", prepare=_automatic, act=_applied, prepared_by=UNDISTILLED),
+    Scenario(name="proposals-expire", prepare=_staged, act=_expired, prepared_by=UNDISTILLED),
+)

@@ -1,0 +1,81 @@
+"""A real server over a store with the demo's conversation, sessions of agents and hostile text; and a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, Page
+from tests.stubs.real_server import serving
+from tests.web.browser import browser, there_is_one
+from tests.web.filling import fill
+
+HOSTILE = (
+    "<script>window.hurt = 1</script>", "<img src=x onerror=\"window.hurt = 1\">", "\"><svg onload=window.hurt=1>",
+    "[click](javascript:window.hurt=1)", "</textarea><script>window.hurt=1</script>", "{{ 7 * 191 }}",
+    "<iframe srcdoc=\"<script>parent.hurt=1</script>\"></iframe>", "'-window.hurt-'",
+    "<a href=\"data:text/html,x\">x</a>",
+    "<style>body { display: none }</style>", "javascript:window.hurt=1", "&lt;script&gt;", "<!--", "]]>",
+)  # fmt: skip
+WAIT_S = 60
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of a store that every test of a page looks at."""
+    home, folder = tmp_path_factory.mktemp("web") / "home", tmp_path_factory.mktemp("transcripts")
+    fill(home, folder)
+    return home
+
+
+@pytest.fixture(scope="session")
+def site(filled: Path) -> Iterator[str]:
+    """The address of `everkept serve` over the filled store."""
+    with serving(filled) as (_, url):
+        _say_hostile(url)
+        yield url
+
+
+def _say_hostile(url: str) -> None:
+    for n, text in enumerate(HOSTILE):
+        body = {"content": text, "subject": text, "role": "user", "name": text[:60]}
+        assert httpx2.post(f"{url}/v1/threads/hostile-{n}/messages", json=body).status_code == 201
+        page = {"title": text, "body": f"# {text}\n\n{text}\n\n[[{text}]]", "kind": "note", "slug": f"hostile-{n}"}
+        assert httpx2.post(f"{url}/v1/pages", json=page).status_code in (200, 201)
+    assert httpx2.post(f"{url}/v1/settle", json={"timeout_s": 30}, timeout=WAIT_S).status_code == 200
+
+
+@pytest.fixture(scope="module")  # while it is open, its thread counts as one in which an event loop runs
+def chromium() -> Iterator[Browser]:
+    if not there_is_one():
+        pytest.skip("there is no Chromium; `python -m tests.web.browser` says how to get one")
+    with browser() as found:
+        yield found
+
+
+class Tab:
+    """A page of the browser that keeps what its console said."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.said: list[str] = []
+        page.on("console", lambda message: self._hear(message.type, message.text))
+        page.on("pageerror", lambda error: self.said.append(f"uncaught: {error}"))
+
+    def _hear(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning"):
+            self.said.append(f"{kind}: {text}")
+
+    def go(self, address: str) -> int:
+        answer: Any = self.page.goto(address, wait_until="load")
+        return int(answer.status)
+
+
+@pytest.fixture
+def tab(chromium: Browser) -> Iterator[Tab]:
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    yield Tab(context.new_page())
+    context.close()

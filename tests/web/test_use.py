@@ -1,0 +1,158 @@
+"""What people do there: see a message arrive, mend a dead job, erase, write a page, log in."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import httpx2
+from playwright.sync_api import expect
+from tests.acceptance.test_weather import GOOD
+from tests.stubs.llm_server import Fail, LlmServer
+from tests.stubs.real_server import serving
+from tests.web.conftest import WAIT_S, Tab
+
+LIVE_MS = 20_000
+
+
+def test_a_first_visit_says_how_to_begin_and_a_message_appears_by_itself(tab: Tab, tmp_path: Path) -> None:
+    with serving(tmp_path / "home") as (_, url):
+        tab.go(f"{url}/subjects")
+        expect(tab.page.locator("main")).to_contain_text("everkept add")
+        tab.go(url)
+        expect(tab.page.locator(".card", has_text="messages").locator("b")).to_have_text("0")
+        body = {"content": "I live in Lisbon.", "subject": "ana"}
+        assert httpx2.post(f"{url}/v1/threads/t1/messages", json=body).status_code == 201
+        expect(tab.page.locator(".card", has_text="messages").locator("b")).to_have_text("1", timeout=LIVE_MS)
+        tab.go(f"{url}/threads/t1")
+        expect(tab.page.locator(".said")).to_contain_text("I live in Lisbon.")
+        assert tab.said == []
+
+
+def test_a_dead_job_is_found_with_its_cause_and_tried_again(tab: Tab, tmp_path: Path) -> None:
+    with LlmServer([Fail(status=400, message="refused by the stub")]) as llm:
+        environment = {
+            "OPENAI_API_KEY": "sk-none", "OPENAI_BASE_URL": llm.url, "EVERKEPT_MODEL": "openai:gpt-5-mini",
+            "EVERKEPT_WORK__TICK_S": "0.1",
+        }  # fmt: skip
+        with serving(tmp_path / "home", **environment) as (_, url):
+            body = {"content": "I live in Lisbon.", "subject": "ana"}
+            httpx2.post(f"{url}/v1/threads/ana/messages", json=body).raise_for_status()
+            httpx2.post(f"{url}/v1/threads/ana/end").raise_for_status()
+            _until_dead(url)
+            tab.go(f"{url}/work?state=dead")
+            expect(tab.page.get_by_role("heading", name="Given up, by cause")).to_be_visible()
+            llm.script = GOOD
+            tab.page.locator("tbody tr", has_text="extract_facts").last.get_by_role("link").first.click()
+            expect(tab.page.locator("main")).to_contain_text("refused by the stub")
+            tab.page.get_by_role("button", name="Try again now").click()
+            expect(tab.page.locator(".done")).to_contain_text("tried again")
+            expect(tab.page.locator(".head .tag").first).to_have_text(re.compile("done|ready|leased"))
+            _until(lambda: _state(url, tab.page.url) == "done")
+            assert tab.said == []
+
+
+def _until_dead(url: str) -> None:
+    _until(lambda: len(httpx2.get(f"{url}/v1/jobs?state=dead").json()["items"]) >= 2)
+
+
+def _state(url: str, page: str) -> str:
+    job = page.partition("/work/")[2].partition("?")[0]
+    return str(httpx2.get(f"{url}/v1/jobs/{job}").json()["state"])
+
+
+def _until(holds: object) -> None:
+    until = time.monotonic() + WAIT_S
+    while not holds():  # type: ignore[operator]
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def test_an_erase_shows_what_would_go_and_needs_the_name_typed(tab: Tab, tmp_path: Path) -> None:
+    with serving(tmp_path / "home") as (_, url):
+        body = {"content": "My secret is Rosebud.", "subject": "ana"}
+        httpx2.post(f"{url}/v1/threads/ana/messages", json=body).raise_for_status()
+        tab.go(f"{url}/subjects/ana")
+        tab.page.get_by_role("link", name="Erase…").click()
+        expect(tab.page.locator("main")).to_contain_text("messages")
+        tab.page.get_by_label("to confirm").fill("anna")
+        tab.page.get_by_role("button", name="Erase for good").click()
+        expect(tab.page.locator("main")).to_contain_text("exactly as it is shown")
+        assert httpx2.get(f"{url}/v1/threads/ana/messages").json()["items"][0]["content"] == "My secret is Rosebud."
+        tab.go(f"{url}/erase?subject=ana")
+        tab.page.get_by_label("to confirm").fill("ana")
+        tab.page.get_by_role("button", name="Erase for good").click()
+        expect(tab.page.get_by_role("heading", name="Erased")).to_be_visible()
+        assert httpx2.get(f"{url}/v1/threads/ana/messages").status_code == 404
+
+
+def test_a_page_is_written_edited_and_compared_and_an_edit_of_an_old_version_is_refused(
+    tab: Tab, tmp_path: Path
+) -> None:
+    with serving(tmp_path / "home") as (_, url):
+        tab.go(f"{url}/pages/new")
+        tab.page.get_by_label("Title").fill("How we release")
+        tab.page.get_by_label("Markdown").fill("Tag first.\n\nThen push.")
+        tab.page.get_by_role("button", name="Write").click()
+        expect(tab.page.get_by_role("heading", level=1)).to_have_text("How we release")
+        tab.page.get_by_role("link", name="Edit").click()
+        httpx2.post(
+            f"{url}/v1/pages", json={"title": "How we release", "body": "Ask first.", "slug": "how-we-release"}
+        ).raise_for_status()
+        tab.page.get_by_label("Markdown").fill("Push first.")
+        tab.page.get_by_role("button", name="Write").click()
+        expect(tab.page.locator("main")).to_contain_text("read it again")
+        tab.go(f"{url}/pages/how-we-release/changes")
+        expect(tab.page.locator(".diff .new")).to_contain_text("Ask first.")
+        expect(tab.page.locator(".diff .gone").first).to_contain_text("Tag first.")
+
+
+def test_a_proposal_is_read_with_its_evidence_approved_and_undone(site: str, tab: Tab) -> None:
+    tab.go(f"{site}/proposals")
+    tab.page.locator("tbody tr").first.get_by_role("link").click()
+    expect(tab.page.locator("blockquote").first).to_contain_text("pnpm, not npm")
+    expect(tab.page.locator(".diff .new").first).to_contain_text("pnpm")
+    tab.page.get_by_role("link", name="where it was said").first.click()
+    expect(tab.page.locator(":target")).to_contain_text("pnpm, not npm")
+    tab.page.go_back()
+    tab.page.get_by_role("button", name="Approve").click()
+    expect(tab.page.locator(".done")).to_contain_text("approved")
+    made = httpx2.get(f"{site}/v1/proposals/prp_1").json()
+    assert (made["state"], made["version"]) == ("approved", 1)
+    assert "pnpm" in httpx2.get(f"{site}/v1/pages/{made['slug']}").json()["body"]
+    tab.go(f"{site}/proposals")
+    expect(tab.page.locator(".panel", has_text="Did it help?")).to_contain_text(made["title"])
+    tab.go(f"{site}/proposals/prp_1")
+    tab.page.get_by_label("Reason").fill("we use bun now")
+    tab.page.get_by_role("button", name="Roll back").click()
+    expect(tab.page.locator("main")).to_contain_text("we use bun now")
+    assert httpx2.get(f"{site}/v1/proposals/prp_1").json()["state"] == "rolled_back"
+    assert tab.said == []
+
+
+def test_where_a_key_is_needed_a_person_is_asked_for_it_and_other_sites_cannot_use_it(tab: Tab, tmp_path: Path) -> None:
+    secured = {"EVERKEPT_ADMIN_KEY": "let-me-in", "EVERKEPT_SERVER__ALLOWED_HOSTS": '["localhost"]'}
+    with serving(tmp_path / "home", **secured) as (_, url):
+        tab.go(url)
+        assert tab.page.url.endswith("/login")
+        tab.page.get_by_label("Key").fill("wrong")
+        tab.page.get_by_role("button", name="Log in").click()
+        expect(tab.page.get_by_role("alert")).to_contain_text("opens nothing")
+        tab.page.get_by_label("Key").fill("let-me-in")
+        tab.page.get_by_role("button", name="Log in").click()
+        expect(tab.page.get_by_role("heading", level=1)).to_have_text("Overview")
+        cookie = tab.page.context.cookies()[0]
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+        foreign = {"Cookie": "everkept_key=let-me-in", "Origin": "http://evil.example"}
+        assert httpx2.post(f"{url}/projects", headers=foreign, data={"name": "x"}).status_code == 403
+
+
+def test_a_server_that_is_told_to_stop_does_not_wait_for_pages_that_stay_open(tab: Tab, tmp_path: Path) -> None:
+    with serving(tmp_path / "home") as (process, url):
+        tab.go(url)
+        expect(tab.page.locator(".cards").first).to_be_visible()
+        began = time.monotonic()
+        process.terminate()
+        assert process.wait(WAIT_S) == 0
+        assert time.monotonic() - began < 25  # the longest wait for answers that have begun is 30 s
