@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from starlette.responses import Response
 
 from everkept.api import views as v
 from everkept.domain.pages import MAINTAINED, PAGE_KINDS, links_of
+from everkept.doors.http.web.graphs import Graph, ring
 from everkept.doors.http.web.visit import PAGE_ITEMS, Visit, route
-from everkept.errors import InvalidInput
+from everkept.errors import InvalidInput, NotFound
+
+FOLLOWED_MAX = 12
+"""Links of a page whose own links are read too."""
 
 
 async def pages(visit: Visit) -> Response:
@@ -30,7 +35,22 @@ async def page(visit: Visit) -> Response:
         raise InvalidInput("version is a whole number", field="version")
     found = await visit.service.get_page(slug, version=None if version is None else int(version))
     history = await visit.service.page_history(found.slug)
-    return visit.show("page.html", page=found, history=history, links=links_of(found.body or ""))
+    links = links_of(found.body or "")
+    return visit.show(
+        "page.html", page=found, history=history, links=links, graph=await _around(visit, found.slug, links)
+    )
+
+
+async def _around(visit: Visit, slug: str, links: Sequence[str]) -> Graph:
+    """A page, what it links to, and how those link to each other and on."""
+    relations = [(slug, "links to", link) for link in links]
+    for link in links[:FOLLOWED_MAX]:
+        try:
+            linked = await visit.service.get_page(link)
+        except NotFound:  # a link may come before its page
+            continue
+        relations += [(link, "links to", further) for further in links_of(linked.body or "")]
+    return ring(relations)
 
 
 async def changed(visit: Visit) -> Response:

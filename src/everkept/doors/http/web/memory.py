@@ -8,6 +8,7 @@ from itertools import groupby
 from starlette.responses import Response
 
 from everkept.api import views as v
+from everkept.doors.http.web.graphs import of_entities
 from everkept.doors.http.web.timelines import Lifeline, lifelines
 from everkept.doors.http.web.visit import PAGE_ITEMS, Visit, route
 from everkept.errors import InvalidInput
@@ -31,7 +32,8 @@ async def subject(visit: Visit) -> Response:
     episodes = await visit.service.list_episodes(subject=name, limit=10)
     return visit.show(
         "subject.html", subject=name, facts=facts, groups=_by_slot(facts.items), threads=threads, entities=entities,
-        episodes=episodes, past=past, as_of=visit.asked("as_of") or "", q=visit.asked("q") or "",
+        episodes=episodes, graph=of_entities(facts.items, entities.items), past=past,
+        as_of=visit.asked("as_of") or "", q=visit.asked("q") or "",
     )  # fmt: skip
 
 
@@ -50,7 +52,10 @@ def _by_slot(facts: list[v.Fact]) -> list[tuple[str, str, list[Lifeline]]]:
 
 async def fact(visit: Visit) -> Response:
     found = await visit.service.get_fact(visit.at("fact"))
-    return visit.show("fact.html", fact=found, why=await visit.service.why(found.id))
+    said = await visit.service.list_facts(subject=found.subject, include_retired=True, limit=FACTS_SHOWN)
+    same = [other for other in said.items if (other.entity, other.predicate) == (found.entity, found.predicate)]
+    history = sorted(lifelines(same), key=lambda line: line.fact.valid_from or line.fact.said_at)
+    return visit.show("fact.html", fact=found, history=history, why=await visit.service.why(found.id))
 
 
 async def believe(visit: Visit) -> Response:

@@ -73,7 +73,7 @@ async function draw() {
     const data = [columns.at, ...series.map((name) => columns[name])];
     const axis = { stroke: ink, grid: { stroke: edge, width: 1 }, ticks: { stroke: edge, width: 1 } };
     const options = {
-      width: place.clientWidth, height: 180, scales: { x: { range: (u, first, last) => [Math.min(first, last - SHOWN_S), last] }, y: { range: (u, low, high) => [0, Math.max(high || 0, 1) * 1.05] } },
+      width: place.clientWidth, height: 180, legend: { live: false }, scales: { x: { range: (u, first, last) => [Math.min(first, last - SHOWN_S), last] }, y: { range: (u, low, high) => [0, Math.max(high || 0, 1) * 1.05] } },
       axes: [axis, { ...axis, size: 55 }],
       series: [{}, ...series.map((name, n) => ({ label: names[name], stroke: lines[n], width: 2, spanGaps: false, points: { show: columns.at.length < 3 } }))],
     };
