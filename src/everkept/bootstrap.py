@@ -8,7 +8,7 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import structlog
@@ -24,6 +24,7 @@ from everkept.api.operating import token_hash
 from everkept.api.page_files import PagesReport, import_pages_of
 from everkept.api.scoping import resolve_scope, trust_marker
 from everkept.api.secrets import SecretScan, scan_secrets
+from everkept.api.start_packs import leave_packs
 from everkept.api.transcripts import TranscriptImport
 from everkept.capture.identity import Checkout
 from everkept.config import Settings, make_home
@@ -97,6 +98,10 @@ class Application:
     def importer(self) -> TranscriptImport:
         """Takes in the transcripts of coding agents, into whatever projects they belong."""
         return TranscriptImport(self.parts)
+
+    async def leave_start_packs(self, checkouts: Iterable[Checkout]) -> None:
+        """For hooks in these folders that come while nobody is awake."""
+        await leave_packs(Contexts(self.parts), self.parts.settings.home, checkouts)
 
     async def import_pages_of(self, sessions: Collection[tuple[str, int]], home: Path) -> PagesReport:
         """Instruction and memory files of the checkouts in which these sessions worked, as pages."""

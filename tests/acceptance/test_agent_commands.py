@@ -84,7 +84,7 @@ def test_what_exists_is_found_by_itself_and_every_line_is_accounted_for(desk: De
     done = desk("import", "claude-code")
     assert done.returncode == 0, done.stderr
     assert "38 lines = 24 used + 13 merged + 1 passed by + 0 unreadable" in done.stdout
-    assert f"events: 24 new, 0 known, 0 revised → {REMOTE} (by its remote)" in done.stdout
+    assert f"events: 24 new, 0 known, 0 revised → {REMOTE} (found by the remote)" in done.stdout
     assert "using the store in" in done.stderr
     assert "1 unchanged since" in desk("import", "claude-code").stdout
     again = desk.json("import", "claude-code", "--again")

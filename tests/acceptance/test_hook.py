@@ -308,6 +308,18 @@ def test_everkept_off_keeps_all_out(home: Path, value: str) -> None:
     assert kept(home) == []
 
 
+def test_that_a_session_is_off_is_noted_once_and_that_it_is_on_again(home: Path) -> None:
+    run(home, prompt("hello"))
+    assert not (home / "off").exists()
+    for _ in range(2):
+        run(home, prompt("hello"), env={"EVERKEPT_OFF": "1"})
+    run(home, prompt("hello", session_id="s-2"))
+    for _ in range(2):
+        run(home, prompt("hello"))
+    [note] = (home / "off").iterdir()
+    assert [line.split()[1] for line in note.read_text().splitlines()] == ["off", "on"]
+
+
 def test_everkept_off_at_0_is_on(home: Path) -> None:
     run(home, prompt("hello"), env={"EVERKEPT_OFF": "0"})
     assert len(kept(home)) == 1
@@ -375,6 +387,16 @@ def test_a_policy_that_cannot_be_read_keeps_content_out(home: Path, checkout: Pa
         ("**/private/*", {"file_path": "{top}/x/private/y"}, False),
         ("*.pem", {"patch": "*** Begin Patch\n*** Update File: keys/a.pem\n"}, False),
         ("*.txt", {"file_path": "/elsewhere/a.txt"}, True),
+        ("secrets/**", {"command": "cat sec*/key.txt"}, False),
+        ("secrets/**", {"command": "cat s[e]crets/key.tx?"}, False),
+        ("secrets/**", {"command": "cat s{e,x}crets/key.txt"}, False),
+        ("secrets/**", {"command": "cat */../secr*s/key.txt"}, False),
+        ("secrets/**", {"command": "cat {top}/../*/secrets/key.txt"}, False),
+        ("secrets/**", {"command": "grep -r x *"}, False),
+        ("secrets/**", {"command": "cat src/*.py docs/x*"}, True),
+        ("*.pem", {"command": "cat keys/*"}, False),
+        ("*.pem", {"command": "cat keys/*.txt"}, True),
+        ("secrets/**", {"content": "a * b"}, True),
     ],
 )
 def test_what_touches_an_ignored_file_has_no_content(
@@ -397,6 +419,70 @@ def test_what_is_marked_private_goes(home: Path) -> None:
     record = only(home)
     assert record["payload"]["prompt"] == "a  c  f "
     assert record["removed"] == {"private": 3}
+
+
+@pytest.mark.parametrize(
+    ("said", "kept_of_it"),
+    [
+        ("a <  private >b</ private> c", "a  c"),
+        ("a <\nprivate>b</private> c", "a  c"),
+        ("a &lt;private&gt;b&lt;/private&gt; c", "a  c"),
+        ("private static List<private_key> x;", "private static List<private_key> x;"),
+        (
+            [{"type": "text", "text": "<private> my PIN is"}, {"type": "text", "text": "b"},
+             {"type": "text", "text": "</private> hello"}, {"type": "text", "text": "you"}],
+            [{"type": "text", "text": ""}, {"type": "text", "text": ""},
+             {"type": "text", "text": " hello"}, {"type": "text", "text": "you"}],
+        ),
+    ],
+)  # fmt: skip
+def test_a_private_part_is_seen_however_it_is_marked(home: Path, said: Any, kept_of_it: Any) -> None:
+    run(home, prompt(said, after="words"))
+    payload = only(home)["payload"]
+    assert payload["prompt"] == kept_of_it
+    assert payload["after"] == "words"
+
+
+def test_secrets_in_names_of_fields_and_about_the_event_are_redacted(home: Path) -> None:
+    token = "ghp_" + "7Yk2mQx9LrT4vBn8WcZ3pHs6JdF1gKa5Ue0R"
+    asked = {token: 1, f"{token} ": 2, "<private>my diagnosis</private>": 3, "x": {token: "y" * 40_000}}
+    said = tool_result("out", tool_input=asked, cwd=f"/code/{token}", hook_event_name=f"Post {token}")
+    run(home, said, agent="claude-code", env={"EVERKEPT_LAUNCH": token})
+    record = only(home)
+    written = json.dumps(record)
+    assert token not in written
+    assert "diagnosis" not in written
+    assert [value for value in record["payload"]["tool_input"].values() if isinstance(value, int)] == [1, 2, 3]
+    assert record["cwd"] == "/code/[redacted:github-token]"
+
+
+def test_all_that_stands_under_the_name_of_a_secret_goes(home: Path) -> None:
+    run(home, tool_result("out", tool_input={"secret": ["hunter77PIN-x", {"a": "hunter78PIN-x"}, 7, "ro"]}))
+    assert only(home)["payload"]["tool_input"]["secret"] == ["[redacted:named]", {"a": "[redacted:named]"}, 7, "ro"]
+
+
+@pytest.mark.parametrize("cwd", ["/tmp/\0x", "/tmp/\ud800x", "\0"])
+def test_a_folder_that_no_disk_can_have_costs_no_words(home: Path, cwd: str) -> None:
+    run(home, prompt("hello", cwd=cwd))
+    assert only(home)["payload"]["prompt"] == "hello"
+    assert only(home)["cwd"] == str(home)
+
+
+def test_a_number_too_long_to_be_read_costs_no_words(home: Path) -> None:
+    run(
+        home,
+        b'{"session_id": "s-1", "hook_event_name": "UserPromptSubmit", "prompt": "hello", "n": 1' + b"0" * 9_999 + b"}",
+    )
+    assert only(home)["event"] == "UserPromptSubmit"
+    assert only(home)["payload"]["n"] == "1" + "0" * 9_999
+
+
+@pytest.mark.parametrize("name", [".git", ".everkept.toml"])
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(home: Path, checkout: Path, name: str) -> None:
+    where = checkout / "src"
+    os.mkfifo(where / name)
+    run(home, prompt("hello", cwd=str(where)))
+    assert only(home)["payload"].get("prompt") == ("hello" if name == ".git" else None)
 
 
 # ---- many at once, kills, disks

@@ -403,3 +403,10 @@ def test_vectors_that_rest_on_a_deleted_turn_go_with_it(conn: Connection) -> Non
     store.delete_passages(conn, HERE, [1])
     assert conn.raw.execute("select passage_id from vectors").fetchall() == [(4,)]
     assert [p.id for p in store.pending_embeddings(conn, HERE)] == [2, 3]
+
+
+def test_a_turn_without_words_is_no_hit(conn: Connection) -> None:
+    store.index_passages(conn, [turn("my dog is old"), turn("", seq=2)])
+    ranked = Searcher(None).search(conn, Scope(project=HERE, subject=SubjectId(1)), Query(text="dog"))
+    assert {r.hit.seq for r in ranked.hits} >= {1, 2}
+    assert {r.hit.seq for r in choose(ranked.hits, 10)[0]} == {1}

@@ -59,8 +59,18 @@ def test_a_store_without_secrets_has_none(desk: Desk) -> None:
         ("update offers set body = TOKEN", "offer", "off_1", texts.RESTS_ON),
         ("insert into replies(project_id, work, step, version, model, ask, request_hash, asked_at, text)"
          " values(1, 'w', 's', 'v', 'm', 1, x'00', 1, TOKEN)", "reply", "reply 1", texts.RESTS_ON),
+        ("update events set metadata = json_object('cwd', TOKEN) where seq = 2", "message", "evt_1_2",
+         "everkept erase --event evt_1_2"),
+        ("update sessions set cwd = TOKEN where stream_id = 1", "session", "ses_1", "everkept erase --session ses_1"),
+        ("update sessions set agent = TOKEN where stream_id = 1", "session", "ses_1", "everkept erase --session ses_1"),
+        ("update subjects set name = TOKEN where id = 1", "subject", "1",
+         "everkept erase --subject use [redacted:github-pat] here"),
+        ("update handoffs set acknowledged_by = TOKEN", "handoff", "hnd_1", texts.RESTS_ON),
+        ("update project_aliases set value = TOKEN where kind = 'path'", "folder", "known by its path",
+         "everkept erase --project"),
     ],
-    ids=["message", "page of a session", "page by hand", "summary", "handoff", "offer", "reply"],
+    ids=["message", "page of a session", "page by hand", "summary", "handoff", "offer", "reply", "metadata",
+         "folder of a session", "agent", "subject", "who took a handoff up", "folder of a project"],
 )  # fmt: skip
 def test_a_secret_is_found_wherever_it_is_and_not_shown(
     desk: Desk, statement: str, kind: str, id_: str, erase: str
@@ -82,6 +92,29 @@ def test_the_command_that_is_named_erases_it(desk: Desk, tmp_path: Path, monkeyp
     desk.run(service.erase(event=place.id))
     desk.settle()
     assert scan(desk).places == 0
+
+
+def test_no_name_or_detail_that_a_hook_tells_is_kept_with_a_secret(desk: Desk, tmp_path: Path) -> None:
+    app = a_checkout(tmp_path / f"of-{TOKEN}")
+    desk.hook(f"agent-{TOKEN}", "UserPromptSubmit", app, session_id="s3", prompt="Fix it", model=f"m {TOKEN}")
+    desk.hook("claude-code", "SessionEnd", app, session_id="s3", reason=f"because {TOKEN}")
+    desk.settle()
+    assert {place.kind for place in scan(desk).found} <= {"folder", "project"}  # whose name says which it is
+    kept = json.dumps(desk.rows("select agent, cwd, branch, model, title from sessions")
+                      + desk.rows("select content, metadata from events"))  # fmt: skip
+    assert "agent-[redacted:" in kept
+    assert TOKEN not in kept
+
+
+def test_a_reason_for_forgetting_and_a_fact_by_hand_are_looked_at(desk: Desk, tmp_path: Path) -> None:
+    service = desk.service(tmp_path / "app")
+    fact = desk.run(service.remember("The office is in Delft.", subject="me"))
+    forgotten = desk.run(service.forget(fact.id, reason=f"it was {TOKEN}"))
+    assert forgotten.retired_because == "it was [redacted:github-pat]"
+    plant(desk, "update facts set retired_because = TOKEN")
+    [place] = scan(desk).found
+    assert (place.kind, place.id) == ("fact", fact.id)
+    assert place.erase.startswith("everkept erase --subject me --project")
 
 
 def test_more_than_can_be_listed_are_counted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

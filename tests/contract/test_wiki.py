@@ -401,6 +401,16 @@ def test_a_secret_in_an_edit_is_not_kept(world: Wikis) -> None:
     world.check()
 
 
+def test_what_an_edit_marks_as_private_is_not_kept(world: Wikis) -> None:
+    world.write("a", "First.")
+    world.follow()
+    world.edit("note/a.md", "First.", "Ship it. <private>The safe opens with 4711.</private>")
+    world.follow()
+    assert world.page("a").body == "Ship it. "
+    assert "4711" not in world.read("note/a.md")
+    world.check()
+
+
 def test_a_file_saved_with_other_line_ends_is_no_edit(world: Wikis) -> None:
     world.write("a", "one\n\ntwo")
     world.follow()

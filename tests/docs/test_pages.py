@@ -16,6 +16,7 @@ from tests.proof.layers import LAYERS
 import everkept
 from everkept.domain.jobs import TRANSITIONS
 from everkept.doors.cli.commands import build_app
+from everkept.doors.mcp.tools import TOOLS
 from everkept.models.language import VENDORS
 from everkept.recall.rank import Weights
 
@@ -135,3 +136,11 @@ def test_weights_of_the_page_are_those_of_the_code() -> None:
         in text
     )
     assert shown | variants == asdict(Weights())
+
+
+def test_every_tool_of_the_mcp_server_stands_in_the_guide_with_each_of_its_arguments() -> None:
+    guide = (ROOT / "docs" / "agents.md").read_text("utf-8").splitlines()
+    rows = {line.split("`")[1]: line for line in guide if line.startswith("| `")}
+    for tool in TOOLS:
+        arguments = set(tool["inputSchema"]["properties"]) - {"project"}
+        assert {name for name in arguments if f"`{name}`" not in rows[tool["name"]]} == set(), tool["name"]

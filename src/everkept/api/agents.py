@@ -5,7 +5,7 @@ from __future__ import annotations
 from everkept.api import views as v
 from everkept.api.base import Cases
 from everkept.api.present import bounded, cursor_of, message_view, moment, read_cursor, when
-from everkept.capture.redaction import redact
+from everkept.capture.redaction import cleaned
 from everkept.domain.ids import parse_row_id, row_id
 from everkept.domain.pages import (
     BODY_CHARS_MAX,
@@ -135,11 +135,11 @@ class AgentMemory(Cases):
     ) -> v.KnowledgePage:  # fmt: skip
         """A new page, or the next version of one. Raises Conflict where `base` is not its newest version."""
         _check_kind(kind)
-        _bounded_text(title, "title", TITLE_CHARS_MAX)
-        _bounded_text(body, "body", BODY_CHARS_MAX)
-        name = slug_of(title) if slug is None else _checked_slug(slug)
-        text = PageText(title=redact(title).text, body=redact(body).text)
-        why = None if reason is None else redact(reason).text
+        text = PageText(
+            title=_kept_text(title, "title", TITLE_CHARS_MAX), body=_kept_text(body, "body", BODY_CHARS_MAX)
+        )
+        name = slug_of(text.title) if slug is None else _checked_slug(slug)
+        why = None if reason is None else cleaned(reason)
         new = NewPage(project=self._project_id, kind=kind, slug=name, text=text, author=author, reason=why, base=base,
                       supersedes=supersedes)  # fmt: skip
         row = await self._store.write(write_page, new)
@@ -202,6 +202,14 @@ def _checked_slug(slug: str) -> str:
             field="slug", limit=SLUG_CHARS_MAX,
         )  # fmt: skip
     return slug
+
+
+def _kept_text(text: str, field: str, most: int) -> str:
+    """What may be kept of it. Raises InvalidInput where that is nothing."""
+    kept = cleaned(_bounded_text(text, field, most))
+    if not kept.strip():
+        raise InvalidInput(f"{field} is private from its first word to its last: nothing of it is kept", field=field)
+    return kept
 
 
 def _bounded_text(text: str, field: str, most: int) -> str:

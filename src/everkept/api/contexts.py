@@ -13,9 +13,11 @@ from typing import Any
 from everkept.api import views as v
 from everkept.api.base import Parts
 from everkept.api.context_ask import ContextAsk
+from everkept.api.page_files import IMPORT
 from everkept.api.recalling import Recalling
 from everkept.api.scoping import scope_view
 from everkept.capture.identity import Checkout
+from everkept.capture.own_files import loads_itself
 from everkept.derive.digest_session import title_of
 from everkept.domain.context import (
     PROMPT_CHARS_MAX,
@@ -26,6 +28,7 @@ from everkept.domain.context import (
 )
 from everkept.domain.digest import digest_session, to_handoff, trivial
 from everkept.domain.ids import row_id
+from everkept.domain.scope import sign_in_words
 from everkept.errors import InvalidInput, NotFound
 from everkept.store.aliases import Found, find_by_signs
 from everkept.store.connection import Connection
@@ -171,7 +174,7 @@ def _scope_of(conn: Connection, ask: ContextAsk) -> Found | None:
 
 
 def _scope_words(found: Found) -> str:
-    by = "" if found.found_by == "named" else f", found by {found.found_by}"
+    by = "" if found.found_by == "named" else f", found by {sign_in_words(found.found_by)}"
     return f"project {found.project.name}{by}"
 
 
@@ -243,6 +246,8 @@ def _start_parts(read: _Start) -> tuple[int | None, str, list[Part]]:
     """(the handoff in it, why that one, everything that may be shown, heaviest first). Pure."""
     weighed: list[tuple[int, Part]] = []
     for page in [*read.general, *read.pages]:
+        if page.author == IMPORT and loads_itself(read.receiver.agent, page.source):
+            continue
         where = "" if page in read.pages else " (everywhere)"
         part = Part(id=f"{row_id('pag', page.id)}@{page.version}", text=page.body,
                     heading=f"{page.kind.capitalize()}: {page.title}{where}")  # fmt: skip

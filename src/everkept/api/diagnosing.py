@@ -65,12 +65,12 @@ def agents_around(home: Path, folder: Path, wired: Sequence[WiredAgent], user: P
 
     Raises OSError where the spool cannot be read.
     """
-    spool = Spool(home).state()
+    spool, heard = Spool(home).state(), Spool(home).heard()
     checkout = with_root(look_at(folder))
     without_pattern = set(rules_without_pattern())
     return AgentsAround(
         wired=tuple(replace(agent, used_at=_used_at(agent.name, user)) for agent in wired),
-        waiting=spool.waiting, oldest_at=spool.oldest_at_us, aside=spool.aside,
+        waiting=spool.waiting, oldest_at=spool.oldest_at_us, heard=heard, aside=spool.aside,
         unusable=tuple(rule.rule for rule in unusable_rules() if rule.rule not in without_pattern),
         place=checkout.place, signs=tuple(checkout.signs()),
     )  # fmt: skip
@@ -101,14 +101,20 @@ def with_agents(
     here = diagnose_agents(look, around, clock)
     findings = [*found.findings, *map(_finding, here.findings)]
     seen = [
-        {"agent": agent.name, "last_heard_at": when(here.heard.get(agent.name)), "last_used_at": when(agent.used_at)}
+        {"agent": agent.name, "last_heard_at": when(_last_heard(agent.name, here.heard, around.heard)),
+         "last_used_at": when(agent.used_at)}
         for agent in around.wired
-    ]
+    ]  # fmt: skip
     return DiagnosisHere(**{
         **dict(found), "findings": findings, "ok": all(finding.chosen for finding in findings), "agents": seen,
         "spool": {"waiting": around.waiting, "oldest_at": when(around.oldest_at), "aside": around.aside},
         "folder": {"place": around.place, "project": here.project, "found_by": here.found_by},
     })  # fmt: skip
+
+
+def _last_heard(agent: str, *heard: Mapping[str, int]) -> int | None:
+    """In the store or in what still waits to be taken into it; None for never."""
+    return max((each[agent] for each in heard if agent in each), default=None)
 
 
 def diagnosis_view(found: Diagnosis) -> v.Diagnosis:

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from everkept.api.transcripts import TranscriptReport
 from everkept.capture.agents.formats import FORMATS
-from everkept.capture.agents.hook_payload import events_of
+from everkept.capture.agents.hook_payload import events_of, session_of
 from everkept.capture.agents.reading import Format
 from everkept.capture.identity import Checkout, checkout_of, look_at, with_root
 from everkept.capture.spool import HookRecord
@@ -138,10 +138,13 @@ def told_from_afar(name: str, fields: Mapping[str, Any]) -> Told:
 
 
 def _events(name: str, fields: Mapping[str, Any]) -> list[AgentEvent]:
-    """Raises InvalidInput where the record's time is none that a hook wrote."""
+    """Raises InvalidInput where the record's time is none that a hook wrote, and where it tells nothing of anybody."""
     at_ns = fields.get("at_ns", 0)
     if not isinstance(at_ns, int) or not 0 <= at_ns < 2**63:
         raise InvalidInput("at_ns is not nanoseconds since 1970", field="at_ns")
+    payload = fields.get("payload")
+    if not (isinstance(payload, dict) and payload) and not session_of(fields)[1]:
+        raise InvalidInput("the hook was given no JSON object, and what it was given names no session", field="payload")
     return events_of({**fields, "name": name})
 
 

@@ -12,14 +12,15 @@ from typing import Any, Final
 
 import structlog
 
-from everkept.api import views as v
 from everkept.api.base import Parts
 from everkept.api.context_ask import ask_of
 from everkept.api.contexts import Contexts
 from everkept.api.desk import NOTHING, SHARE_OF_BUDGET, Desk, budget_s_of
 from everkept.api.draining import Drain, Drained, drain_all
+from everkept.api.page_files import refresh_pages
+from everkept.api.start_packs import leave_pack
 from everkept.api.wiki import WikiProjector
-from everkept.capture.start_packs import write_pack
+from everkept.capture.identity import Checkout
 from everkept.errors import EverkeptError
 from everkept.hook.hook_script import scope_key
 
@@ -38,6 +39,7 @@ class HookDesk(Desk):
 
     def __init__(self, parts: Parts, home: Path) -> None:
         super().__init__(home)
+        self._parts = parts
         self._drain = Drain(parts, self._spool)
         self._contexts = Contexts(parts)
         self._draining = asyncio.Lock()
@@ -64,17 +66,25 @@ class HookDesk(Desk):
         ask = ask_of(record)
         if ask is None:
             return NOTHING
+        if ask.prompt is None:
+            await self._refresh(ask.checkout)
         given = await self._contexts.give(ask)
         if ask.prompt is None:
-            await self._write_pack(scope_key(record), given)
+            await leave_pack(self._home, scope_key(record), given)
         return {"text": given.text, "offer": given.offer, "age_s": 0}
+
+    async def _refresh(self, checkout: Checkout) -> None:
+        """No rule is handed out that its file does not say any more."""
+        with contextlib.suppress(EverkeptError):  # what is known is told all the same
+            await refresh_pages(self._parts, checkout, Path.home())
 
     async def tidy(self) -> None:
         """Packs are made again once what ended has been digested, and pages and their files follow each other."""
         while self._drain.ended:
             key, checkout = self._drain.ended.popitem()
+            await self._refresh(checkout)
             with contextlib.suppress(EverkeptError):
-                await self._write_pack(key, await self._contexts.pack(checkout))
+                await leave_pack(self._home, key, await self._contexts.pack(checkout))
         if time.monotonic() - self._quiet_at_s >= QUIET_EVERY_S:
             self._quiet_at_s = time.monotonic()
             with contextlib.suppress(EverkeptError):
@@ -83,14 +93,6 @@ class HookDesk(Desk):
         if self._wiki is not None and time.monotonic() - self._wiki_at_s >= self._wiki_every_s:
             await self._wiki.step()
             self._wiki_at_s = time.monotonic()
-
-    async def _write_pack(self, key: str, context: v.AgentContext) -> None:
-        if not context.text:
-            return
-        try:
-            await asyncio.to_thread(write_pack, self._home, key, context.text)
-        except OSError as error:  # it is only for hooks that come too early
-            _log.warning("a start pack could not be written", why=str(error))
 
 
 async def stay_awake(desk: Desk, stop: asyncio.Event) -> None:

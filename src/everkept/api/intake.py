@@ -37,6 +37,8 @@ class Taken:
     stored: int = 0
     revised: int = 0
     known: int = 0
+    erased: int = 0
+    """Happened before their session was erased, and stay out."""
     projects: dict[str, str] = field(default_factory=dict)
     """{project: what it was found by}."""
     sessions: set[tuple[str, int]] = field(default_factory=set)
@@ -46,6 +48,7 @@ class Taken:
         self.stored += other.stored
         self.revised += other.revised
         self.known += other.known
+        self.erased += other.erased
         self.projects |= other.projects
         self.sessions |= other.sessions
 
@@ -96,6 +99,7 @@ class Intake:
             taken.stored += answer.stored
             taken.revised += answer.revised
             taken.known += answer.known
+            taken.erased += answer.erased
             if answer.stream is not None:
                 taken.sessions.add((project.name, answer.stream))
 
@@ -175,11 +179,11 @@ def _header(
         origin=origin,
         parent=first.parent,
         title=fit(title or next((str(e.extra["title"]) for e in events if e.extra.get("title")), None)),
-        cwd=next((e.cwd for e in events if e.cwd), None if checkout is None else checkout.cwd),
+        cwd=fit(next((e.cwd for e in events if e.cwd), None if checkout is None else checkout.cwd)),
         worktree=None if checkout is None else checkout.place,
         branch=fit(
             next((e.branch for e in reversed(events) if e.branch), None if checkout is None else checkout.branch)
         ),
-        model=next((e.model for e in reversed(events) if e.model), None),
+        model=fit(next((e.model for e in reversed(events) if e.model), None)),
         transcript=str(transcript) if transcript is not None and str(transcript).isprintable() else None,
     )

@@ -5,30 +5,44 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
 from everkept.api.base import Parts
+from everkept.capture.identity import Checkout
 from everkept.capture.page_files import (
     FilePage,
     FoundFile,
+    file_of_source,
     find_page_files,
     find_person_files,
+    read_page_file,
     read_page_files,
 )
 from everkept.domain.pages import SLUG_CHARS_MAX, PageText, slug_of
 from everkept.errors import NotFound
+from everkept.store.aliases import find_by_signs
 from everkept.store.connection import Connection
-from everkept.store.pages import NewPage, PageRow, find_page, page_history, was_deleted, write_page
+from everkept.store.pages import (
+    NewPage,
+    PageRow,
+    find_page,
+    maintained_pages,
+    page_history,
+    was_deleted,
+    write_page,
+)
 from everkept.store.projects import DEFAULT_PROJECT, ProjectRow, ensure_project, find_project
 from everkept.store.sessions import find_session
 from everkept.store.wiki_pages import find_page_of_source
 
 IMPORT: Final = "import"
 HISTORY_MAX: Final = 1_000
+PAGES_MAX: Final = 200
+"""Of a project, whose files are looked at again at a session's start."""
 Outcome = Literal["new", "changed", "unchanged", "deleted", "skipped"]
 
 
@@ -85,6 +99,43 @@ async def import_pages_of(parts: Parts, sessions: Collection[tuple[str, int]], h
     if sessions:
         found.append(await import_person_pages(parts, home))
     return PagesReport(pages=[page for report in found for page in report.pages])
+
+
+async def refresh_pages(parts: Parts, checkout: Checkout, home: Path) -> PagesReport:
+    """Take in anew what became of the files of pages, of the checkout's project and of the person, where a file was
+    written after its page.
+
+    Cheap enough for every start of a session: only the time of each file is looked at. New files are left to an
+    import, and a page that somebody edited since stays as it is until then.
+    """
+    known = await parts.store.read(_pages_of_files, checkout)
+    changed = await asyncio.to_thread(lambda: list(_changed_files(known, Path(checkout.place), home)))
+    return PagesReport(pages=[await _take(parts, project, page) for project, page in changed])
+
+
+def _pages_of_files(conn: Connection, checkout: Checkout) -> list[tuple[ProjectRow, PageRow]]:
+    found = find_by_signs(conn, checkout.signs())
+    own, everywhere = None if found is None else found.project, find_project(conn, DEFAULT_PROJECT)
+    projects = {row.id: row for row in (own, everywhere) if row is not None}
+    return [
+        (row, page) for row in projects.values() for page in maintained_pages(conn, row.id, PAGES_MAX)
+        if page.author == IMPORT and page.kind in ("rule", "note")
+    ]  # fmt: skip
+
+
+def _changed_files(
+    known: Sequence[tuple[ProjectRow, PageRow]], root: Path, home: Path
+) -> Iterator[tuple[ProjectRow, FilePage]]:
+    for project, page in known:
+        file = file_of_source(page.source or "", page.title, root, home)
+        if file is None:
+            continue
+        try:
+            written_us = file.path.stat().st_mtime_ns // 1_000
+        except OSError:  # not here, or not any more: a vanished file deletes nothing
+            continue
+        if written_us > page.updated_at:
+            yield project, read_page_file(file)
 
 
 async def _take_all(parts: Parts, project: ProjectRow, find: Callable[[], Sequence[FoundFile]]) -> PagesReport:

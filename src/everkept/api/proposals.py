@@ -9,7 +9,7 @@ from everkept.api import views as v
 from everkept.api.agents import page_view
 from everkept.api.base import Cases
 from everkept.api.present import bounded, cursor_of, moment, read_cursor, when
-from everkept.capture.redaction import redact
+from everkept.capture.redaction import cleaned
 from everkept.domain.ids import event_id, parse_row_id, row_id
 from everkept.domain.review.difference import difference
 from everkept.domain.review.outcome import verdict_of
@@ -130,7 +130,7 @@ def _reason(reason: str | None) -> str | None:
             f"reason has {len(reason):,} characters; {REASON_CHARS_MAX:,} are allowed", field="reason",
             limit=REASON_CHARS_MAX,
         )  # fmt: skip
-    return None if reason is None or not reason.strip() else redact(reason).text
+    return None if reason is None or not reason.strip() else cleaned(reason)
 
 
 # ---- views

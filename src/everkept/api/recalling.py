@@ -16,7 +16,7 @@ from everkept.domain.ids import event_id, row_id
 from everkept.domain.scope import Scope
 from everkept.domain.transcript import estimate_tokens
 from everkept.errors import EverkeptError, InvalidInput
-from everkept.recall.pack import Item, pack
+from everkept.recall.pack import Item, Packed, pack
 from everkept.recall.said import Said
 from everkept.recall.search import Query, Ranked, RankedHit, choose
 from everkept.recall.validity import Moment
@@ -109,16 +109,16 @@ class Recalling(Remembering):
             everything=held_back or bool(metadata),
         )
         results, held, note = await self._look(asked)
-        packed = pack([_item(r) for r in results], tokens)
+        packed = pack([_item(r) for r in results], tokens, question=query)
         over = [v.HeldBack(id=r.id, text=r.text, reason="over_budget") for r in results if r.id not in packed.kept]
         return v.RecallAnswer(
             query=query,
-            results=[r for r in results if r.id in packed.kept],
+            results=_packed(results, packed),
             held_back=[*held, *over] if held_back else None,
             text=packed.text,
             tokens=packed.tokens,
             lexical_only=note is not None,
-            note=note,
+            note="; ".join(told for told in (packed.left_out, note) if told) or None,
         )
 
     async def _look(self, asked: _Asked) -> tuple[list[v.RecallResult], list[v.HeldBack], str | None]:
@@ -320,8 +320,8 @@ class Recalling(Remembering):
                 besides=frozenset((stream.id, m.seq) for m in recent),
             )
             found, _, _ = await self._look(asked)
-            packed = pack([_item(r) for r in found], tokens - used, besides=[new or "", *verbatim])
-            results, text = [r for r in found if r.id in packed.kept], packed.text
+            packed = pack([_item(r) for r in found], tokens - used, question=question, besides=[new or "", *verbatim])
+            results, text = _packed(found, packed), packed.text
         block = _block(new, text, recent)
         return v.ContextBlock(
             text=block, tokens=estimate_tokens(block), recent=recent, summary=summary, results=results
@@ -350,6 +350,14 @@ def _why_not(
 def _matches(event: EventRow | None, asked: _Asked) -> bool:
     own = json.loads(event.metadata or "{}") if event is not None else {}
     return all(own.get(key) == value for key, value in asked.metadata.items())
+
+
+def _packed(results: Sequence[v.RecallResult], packed: Packed) -> list[v.RecallResult]:
+    """Those that are in the block, each with as much of its text."""
+    return [
+        r.model_copy(update={"text": packed.cut[r.id]}) if r.id in packed.cut else r
+        for r in results if r.id in packed.kept
+    ]  # fmt: skip
 
 
 def _item(r: v.RecallResult) -> Item:

@@ -23,6 +23,7 @@ from everkept.api.present import (
     read_cursor,
 )
 from everkept.capture.messages import check_key, check_name, key_hash
+from everkept.capture.redaction import cleaned, strip_private
 from everkept.derive.tools import analyse_fact
 from everkept.domain.facts import FactDraft, check_bounds
 from everkept.domain.ids import parse_event_id, parse_row_id, row_id, traceable_kind
@@ -63,6 +64,7 @@ class Remembering(Capturing):
         entity: str | None = None, valid_from: datetime | None = None, valid_until: datetime | None = None,
         confidence: float = 1.0, pinned: bool = False, key: str | None = None,
     ) -> v.Remembered:  # fmt: skip
+        text = strip_private(text)
         check_name(subject, "subject")
         if key is not None:
             check_key(key)
@@ -151,7 +153,7 @@ class Remembering(Capturing):
         row = parse_row_id("fct", fact_id)
         if not reason.strip():
             raise InvalidInput("reason is empty", field="reason")
-        await self._store.write(retire_by_hand, self._project_id, row, None if undo else reason)
+        await self._store.write(retire_by_hand, self._project_id, row, None if undo else cleaned(reason))
         return await self.get_fact(fact_id)
 
     async def list_subjects(self, *, limit: int = 50, cursor: str | None = None) -> v.Page[v.Subject]:

@@ -25,7 +25,7 @@ from everkept.capture.agents.reading import Format, Reading
 from everkept.capture.identity import Checkout
 from everkept.capture.spool import HookRecord, Spool
 from everkept.domain.session import AgentEvent, kept
-from everkept.errors import EverkeptError, http_status
+from everkept.errors import EverkeptError, InvalidInput, http_status
 
 BODY_CHARS_MAX: Final = 2_000_000
 """Of one request, but for a single record or event that is larger."""
@@ -71,7 +71,11 @@ class RemoteDrain:
         for record in records:
             if record.name in self._held:
                 continue
-            body = _record_body(record, await self._reader.read(record))
+            try:
+                body = _record_body(record, await self._reader.read(record))
+            except InvalidInput as error:
+                await self._set_aside(record.name, error.message)
+                continue
             self._drained.note(self._reader.reports)
             chars = len(json.dumps(body))
             if size + chars > BODY_CHARS_MAX or len(self._batch) == RECORDS_AT_ONCE:
@@ -134,7 +138,7 @@ class RemoteDrain:
         await self._flush()
         assert format_ is not None
         try:
-            reading, left_out = await asyncio.to_thread(read_allowed, format_, path, checkout)
+            reading, left_out = await asyncio.to_thread(read_allowed, format_, path, checkout, home=self._spool.home)
         except OSError as error:
             return TranscriptReport(path=path, agent=format_.agent, reading=None, taken=Taken(),
                                     skipped_because=f"cannot be read: {error.strerror or error}")  # fmt: skip

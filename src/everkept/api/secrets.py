@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from everkept.capture.redaction import find_secrets
+from everkept.capture.redaction import find_secrets, redact
 from everkept.errors import NotFound
 from everkept.ports.clock import Clock
 from everkept.store.connection import Connection
@@ -65,7 +65,6 @@ def _scan(conn: Connection) -> SecretScan:
         scan.places += 1
         if len(scan.found) < LISTED_MAX:
             rules = Counter(each.rule for each in found)
-            scan.found.append(
-                SecretPlace(project=kept.project, kind=kept.kind, id=kept.id, rules=dict(rules), erase=kept.erase)
-            )
+            project, erase = redact(kept.project).text, redact(kept.erase).text
+            scan.found.append(SecretPlace(project=project, kind=kept.kind, id=kept.id, rules=dict(rules), erase=erase))
     return scan

@@ -13,6 +13,7 @@ from pathlib import Path
 from everkept.api.base import Parts
 from everkept.api.intake import Intake, Taken
 from everkept.capture.agents.formats import FORMATS, recognise
+from everkept.capture.agents.off_times import without_off
 from everkept.capture.agents.policy import narrowed, policy_at
 from everkept.capture.agents.reading import Format, Reading
 from everkept.capture.identity import Checkout, look_at, with_root
@@ -21,6 +22,8 @@ from everkept.errors import InvalidInput
 from everkept.store.transcripts import FileState, is_unchanged, note_read
 
 EVENTS_AT_ONCE = 1_000
+END_BYTES = 65_536
+"""So much of a file's end tells it from another of the same size and time: its last lines, or all of a small one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +72,11 @@ class TranscriptImport:
 
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
+        self._home = parts.settings.home
         self._intake = Intake(parts)
         self._checkouts: dict[str, Checkout] = {}
+        self.worked_in: dict[str, Checkout] = {}
+        """{folder: where it lies} of the sessions that got something."""
 
     async def take(
         self, format_: Format | None, path: Path, *, project: str | None = None, again: bool = False,
@@ -88,12 +94,16 @@ class TranscriptImport:
             if not again and await self._store.read(is_unchanged, state):
                 return TranscriptReport(path=path, agent=format_.agent, reading=None, taken=Taken(),
                                         skipped_because="unchanged since it was read")  # fmt: skip
-            reading, left_out = await asyncio.to_thread(read_allowed, format_, path, checkout)
+            reading, left_out = await asyncio.to_thread(read_allowed, format_, path, checkout, home=self._home)
         except OSError as error:
             return TranscriptReport(path=path, agent=format_.agent, reading=None, taken=Taken(),
                                     skipped_because=f"cannot be read: {error.strerror or error}")  # fmt: skip
         place = checkout or await self._checkout(reading.events)
         taken = await self._take_events(reading, project, place, ended=ended, progress=progress)
+        if place is not None and taken.sessions:
+            self.worked_in[place.cwd] = place
+        if taken.erased:
+            reading.notes.append(f"erased: {taken.erased:,} events of before their session was erased stay out")
         await self._store.write(note_read, state, format_.agent)
         return TranscriptReport(path=path, agent=format_.agent, reading=reading, taken=taken, left_out=left_out)
 
@@ -124,13 +134,18 @@ class TranscriptImport:
         return self._checkouts[cwd]
 
 
-def read_allowed(format_: Format, path: Path, checkout: Checkout | None = None) -> tuple[Reading, Counter[str]]:
-    """(what is in the file without what the markers of its folders keep out, {what of them: events}).
+def read_allowed(
+    format_: Format, path: Path, checkout: Checkout | None = None, *, home: Path
+) -> tuple[Reading, Counter[str]]:
+    """(what is in the file without what is to be kept out, {by what of the markers of its folders: events}).
+
+    Kept out is what happened while its session was off, as the hooks of this `home` noted, and what the markers say.
 
     An event that names no folder happened where the one before it did, the first ones in the `checkout`, else where
     the first does that names one. Raises OSError.
     """
     reading = format_.read(path)
+    _leave_out_off(reading, home)
     place = next((e.cwd for e in reading.events if e.cwd), None) if checkout is None else checkout.cwd
     placed = []
     for event in reading.events:
@@ -154,6 +169,25 @@ def read_allowed(format_: Format, path: Path, checkout: Checkout | None = None) 
     return reading, left_out
 
 
+def _leave_out_off(reading: Reading, home: Path) -> None:
+    """Raises OSError."""
+    events, touched = without_off(reading.events, home)
+    if touched:
+        out = len(reading.events) - len(events)
+        reading.notes.append(f"kept out, as EVERKEPT_OFF was set: {out:,} events")
+        reading.events = events
+        for session in touched:  # a title tells of the prompts
+            reading.titles.pop(session, None)
+
+
 def _state_of(path: Path) -> FileState:
+    """Raises OSError."""
     found = path.stat()
-    return FileState(path=str(path.resolve()), size=found.st_size, mtime_ns=found.st_mtime_ns, inode=found.st_ino)
+    return FileState(path=str(path.resolve()), size=found.st_size, mtime_ns=found.st_mtime_ns, inode=found.st_ino,
+                     end=_end_of(path, found.st_size) if path.is_file() else b"")  # fmt: skip
+
+
+def _end_of(path: Path, size: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(0, size - END_BYTES))
+        return file.read(END_BYTES)

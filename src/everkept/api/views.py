@@ -251,6 +251,7 @@ class RecallAnswer(View):
     lexical_only: bool
     """True where vectors could not be used; `note` says why."""
     note: str | None = None
+    """What found no room within the budget, and why vectors had no say; None where there is nothing to say."""
 
 
 # ---- operate

@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 
 from everkept.api.base import Parts
-from everkept.capture.redaction import redact
+from everkept.capture.redaction import cleaned
 from everkept.deliver.git import GitMissing
 from everkept.deliver.report import WikiReport, read_report
 from everkept.deliver.wiki import ERASURE, SETTLE_S, ProjectWiki
@@ -71,7 +71,7 @@ class WikiProjector:
             if not self._store.read_now(has_pages, state.project):
                 return None
             folder = self._home.make(state.identity, state.name, {ERASURE: str(state.erasure)}, self._program)
-        wiki = ProjectWiki(self._store, state.project, folder, owner=self._owner, clean=lambda text: redact(text).text,
+        wiki = ProjectWiki(self._store, state.project, folder, owner=self._owner, clean=cleaned,
                            program=self._program, settle_s=self._settle_s)  # fmt: skip
         self._wikis[state.identity] = wiki
         return wiki

@@ -208,15 +208,23 @@ def _project_of(marker: str) -> str | None:
 
 
 def name_for(signs: Sequence[tuple[str, str]]) -> str:
-    """What the new project of a checkout is called. A marker that nobody trusted names none."""
-    return project_name(*next(sign for sign in signs if sign[0] != "marker"))
-
-
-def project_name(kind: str, value: str) -> str:
-    """What a new project is called: as its remote, else as its folder with a few signs of its whole path."""
+    """What the new project of a checkout is called: as its remote, else as its folder with a few signs of its first
+    commit or its whole path. A marker that nobody trusted names none.
+    """
+    kind, value = next(sign for sign in signs if sign[0] != "marker")
     if kind == "remote":
         return value[:255]
+    place = next(((k, v) for k, v in signs if k in ("common_dir", "path")), (kind, value))
+    folder = _folder_name(*place)
+    return f"{folder}-{value[:8]}" if kind == "root" else f"{folder}-{_digest(value)}"
+
+
+def _folder_name(kind: str, value: str) -> str:
+    folder = Path(value).parent if kind == "common_dir" and Path(value).name == ".git" else Path(value)
+    return folder.name[:200] or "root"
+
+
+def _digest(value: str) -> str:
     import hashlib
 
-    folder = Path(value).parent if kind == "common_dir" and Path(value).name == ".git" else Path(value)
-    return f"{folder.name[:200] or 'root'}-{hashlib.blake2b(value.encode(errors='replace'), digest_size=4).hexdigest()}"
+    return hashlib.blake2b(value.encode(errors="replace"), digest_size=4).hexdigest()

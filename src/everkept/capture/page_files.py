@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from everkept.capture.agents.policy import policy_at
 from everkept.capture.identity import look_at
-from everkept.capture.redaction import redact, strip_private
+from everkept.capture.redaction import cleaned
 from everkept.domain.pages import BODY_CHARS_MAX, TITLE_CHARS_MAX
 
 INSTRUCTIONS: Final = frozenset(
@@ -92,6 +92,15 @@ def _found(path: Path, within: Path, name: str) -> FoundFile:
     return FoundFile(path=path, source=f"file:{name}", kind="rule", title=name, within=within)
 
 
+def file_of_source(source: str, title: str, root: Path, home: Path) -> FoundFile | None:
+    """The file of a page that was made of one, here; None for a page of another origin. It may not exist."""
+    if not source.startswith("file:"):
+        return None
+    name = source.removeprefix("file:")
+    within, below = (home, name[2:]) if name.startswith("~/") else (root, name)
+    return FoundFile(path=within / below, source=source, kind="rule", title=title, within=within)
+
+
 def memory_folders(root: Path, home: Path) -> list[Path]:
     """Where Claude keeps what it noted down of a checkout: all worktrees share the folder of the main one."""
     main = look_at(root).common_dir
@@ -155,15 +164,15 @@ def read_page_file(file: FoundFile) -> FilePage:
 def _page(file: FoundFile, text: str) -> FilePage:
     told, text = _front_matter(text)
     own = without_block(text)
-    body = redact(strip_private(own)).text.strip("\n")
+    body = cleaned(own).strip("\n")
     if not body.strip():
         return _skipped(file, "nothing is in it but Everkept's own block" if own != text else "it is empty")
-    body = f"{redact(told).text}\n\n{body}" if told else body
+    body = f"{cleaned(told)}\n\n{body}" if told else body
     if len(body) > BODY_CHARS_MAX:
         return _skipped(file, "it is too long for a page")
     if "\0" in body:
         return _skipped(file, "it holds a NUL character")
-    title = redact(file.title).text[-TITLE_CHARS_MAX:]
+    title = cleaned(file.title)[-TITLE_CHARS_MAX:]
     return FilePage(source=file.source, kind=file.kind, title=title, body=body)
 
 

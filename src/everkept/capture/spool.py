@@ -25,6 +25,8 @@ HALF_WRITTEN_AFTER_S: Final = 3_600.0
 """A file of this age in `tmp/` belongs to a hook that was killed."""
 HALF_WRITTEN_FOR_S: Final = 60.0
 """No hook that lives takes so long."""
+HEARD_MAX: Final = 200
+"""Records of so many are read to see whose they are."""
 _NO_RECORD = frozenset({errno.ELOOP, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOTDIR})
 """What the system says of something that is no file of a hook, and of what no record can name."""
 _REASON: Final = ".reason"
@@ -68,6 +70,7 @@ class Spool:
     """The spool of one home. Any number of readers may work on it; who commits a record takes it away."""
 
     def __init__(self, home: Path) -> None:
+        self.home = home
         self._new, self._half, self._aside = (home / "spool" / name for name in ("new", "tmp", "aside"))
         self.unread: dict[str, str] = {}
         """{record: why the machine could not read it at the last look}: it waits."""
@@ -120,6 +123,15 @@ class Spool:
         times = [int(match[1]) // 1_000 for name in names if (match := _NAME.fullmatch(name))]
         aside = sum(not name.endswith(_REASON) for name in _names(self._aside))
         return SpoolState(waiting=len(names), oldest_at_us=min(times, default=None), aside=aside)
+
+    def heard(self) -> dict[str, int]:
+        """{agent: when the newest of its records that wait was written}, microseconds, of the newest of all."""
+        heard: dict[str, int] = {}
+        for name in sorted(_names(self._new), reverse=True)[:HEARD_MAX]:
+            fields, match = _fields_of(self._new / name), _NAME.fullmatch(name)
+            if match is not None and fields is not None and isinstance(agent := fields.get("agent"), str):
+                heard.setdefault(agent, int(match[1]) // 1_000)
+        return heard
 
     def _read(self, path: Path) -> HookRecord | None:
         try:

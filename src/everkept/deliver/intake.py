@@ -16,7 +16,7 @@ from everkept.store.store import Store
 from everkept.store.wiki_pages import EditTaken, FileEdit, GoneFile, delete_gone, still_there, take_edit
 
 Clean = Callable[[str], str]
-"""f(text) → the text without its secrets."""
+"""f(text) → what may be kept of it: no secret, and nothing private."""
 DISK = "disk"
 
 
@@ -105,9 +105,8 @@ class Intake:
         versions = {f.version for f in made_on if f.version is not None}
         base = after or (file.version if file.version in versions else min(versions, default=None))
         page = None if before is None else before.page
-        title = self._clean(
-            file.title or (before.title if before else None) or _heading(file.body) or name_in(edit.path)
-        )
+        titles = (file.title, before.title if before else None, _heading(file.body), name_in(edit.path))
+        title = next((kept for given in titles if given and (kept := self._clean(given).strip())), "")
         body = self._clean(file.body)
         _check(title, body)
         return FileEdit(
@@ -172,7 +171,9 @@ def _heading(body: str) -> str | None:
 
 def _check(title: str, body: str) -> None:
     if not body.strip():
-        raise _Unfit("the file is empty; delete it to delete the page")
+        raise _Unfit("nothing in the file is to be kept; delete it to delete the page")
+    if not title:
+        raise _Unfit("it has no title that may be kept")
     if "\0" in body or "\0" in title:
         raise _Unfit("it holds a NUL character")
     if len(body) > BODY_CHARS_MAX or len(title) > TITLE_CHARS_MAX:

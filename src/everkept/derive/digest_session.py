@@ -59,6 +59,7 @@ def make_digest(found: DigestInput) -> NewDigest:
         trivial_because=because,
         page=None if because is not None else _page(session, digest),
         handoff=None if because is not None else _handoff(session, digest, found.open_ends),
+        ends_before=found.open_ends,
     )
 
 

@@ -20,6 +20,13 @@ METADATA_WORDS = ("agent_id", "app_id")
 """Words of other systems that become a metadata filter."""
 WORDS = ("project", "subject", "thread")
 
+_SIGNS = {"root": "first commit", "common_dir": "git folder"}
+
+
+def sign_in_words(found_by: str) -> str:
+    """What a folder's project was found by, in the one word for it that every door says."""
+    return _SIGNS.get(found_by, found_by)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:

@@ -91,10 +91,12 @@ def hear(agent: str, event: str, home: str) -> bool:
     """Keep one event, wake the worker, and give context where the event asks for it. Whether anything was printed."""
     data = _read_stdin()
     if is_off(os.environ):
+        note_off(home, heard(data, agent, event))
         return False
     record = record_of(data, agent, event)
     if record is None:
         return False
+    note_on(home, record)
     kind = kind_of(record["event"])
     name = ""
     try:
@@ -199,12 +201,21 @@ def as_text(data: bytes) -> str:
     return data.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
+def _whole_number(digits: str) -> int | str:
+    """One that is too long to be read (4,300 digits) stays a text."""
+    try:
+        return int(digits)
+    except ValueError:
+        return digits
+
+
 class _Plain:
     """How the scanner of `json` is set, written down without importing it."""
 
     strict = False
     object_hook = object_pairs_hook = array_hook = None
-    parse_float, parse_int, parse_constant = float, int, str
+    parse_float, parse_constant = float, str
+    parse_int = staticmethod(_whole_number)
     memo: dict[str, str] = {}  # noqa: RUF012 - the scanner's own
 
 
@@ -223,7 +234,7 @@ def parse_json(text: str) -> Any:
         pass
     import json
 
-    return json.loads(text, strict=False)
+    return json.loads(text, strict=False, parse_int=_whole_number)
 
 
 def to_json(value: Any) -> str:
@@ -261,9 +272,20 @@ CWD_NAMES = (
 )  # fmt: skip
 
 
-def record_of(data: bytes, agent: str, event: str) -> dict[str, Any] | None:
-    """The record of what came on stdin; None where the folder's policy keeps it out."""
-    at_ns = time.time_ns()
+class Heard:
+    """What came on stdin, read but not cleaned."""
+
+    def __init__(self, text: str, payload: Any, agent: str, event: str, notes: list[str]) -> None:
+        self.at_ns = time.time_ns()
+        self.text = text
+        self.payload = payload
+        """None where the text is no JSON."""
+        self.agent = agent
+        self.event = event
+        self.notes = notes
+
+
+def heard(data: bytes, agent: str, event: str) -> Heard:
     text = as_text(data)
     notes = ["not all of it was UTF-8"] if "\ufffd" in text and data[:2] not in (b"\xff\xfe", b"\xfe\xff") else []
     payload: Any = None
@@ -273,24 +295,43 @@ def record_of(data: bytes, agent: str, event: str) -> dict[str, Any] | None:
         notes.append(f"not JSON: {error}"[:200])
     if find_text(payload, ("cursor_version",)):  # Cursor runs the hooks of Claude Code, too
         agent = "cursor"
-    event = find_text(payload, EVENT_NAMES) or event
-    cwd = find_text(payload, CWD_NAMES) or _working_folder()
-    folder = os.path.realpath(cwd)
+    return Heard(text, payload, agent, find_text(payload, EVENT_NAMES) or event, notes)
+
+
+def record_of(data: bytes, agent: str, event: str) -> dict[str, Any] | None:
+    """The record of what came on stdin; None where the folder's policy keeps it out."""
+    said = heard(data, agent, event)
+    cwd, folder = _folder_of(said.payload)
     top, markers = _walk_up(folder)
     policy = policy_of(markers)
     if policy.off or policy.ignores(folder):
         return None
-    content, tally = _content_of(text, payload, policy, event, folder)
-    record = {"format": FORMAT, "agent": agent, "event": event[:128], "at_ns": at_ns, "cwd": cwd}
+    content, tally = _content_of(said.text, said.payload, policy, said.event, folder)
     more = {
         "place": {**(place_of(top) if top else {}), **({"marker": policy.project} if policy.project else {})},
         "launch": os.environ.get("EVERKEPT_LAUNCH", ""),
-        "cut": tally.cut,
-        "removed": tally.removed,
         "policy": policy.words(),
-        "notes": notes,
+        "notes": said.notes,
     }
-    return {**record, **{name: value for name, value in more.items() if value}, **content}
+    told = {"agent": said.agent, "event": said.event, "cwd": cwd}
+    about: dict[str, Any] = {**told, **{name: value for name, value in more.items() if value}}
+    if not _is_harmless(list(_texts(about))):
+        about = _clean(about, "", tally)
+    about["event"] = about["event"][:128]
+    counts = {name: value for name, value in (("cut", tally.cut), ("removed", tally.removed)) if value}
+    return {"format": FORMAT, "at_ns": said.at_ns, **about, **counts, **content}
+
+
+def _folder_of(payload: Any) -> tuple[str, str]:
+    """(where it happened, the same resolved): what the agent says, if a disk can have such a name."""
+    told = find_text(payload, CWD_NAMES)
+    if told:
+        try:
+            return told, os.path.realpath(told)
+        except (OSError, ValueError):  # NUL, or half a character
+            pass
+    here = _working_folder()
+    return here, os.path.realpath(here)
 
 
 def _content_of(text: str, payload: Any, policy: Policy, event: str, folder: str) -> tuple[dict[str, Any], Tally]:
@@ -372,8 +413,20 @@ class Policy:
     def _touches_ignored(self, payload: dict[str, Any], cwd: str) -> bool:
         if not self.ignore:
             return False
-        inputs = [value for name, value in payload.items() if name in INPUT_NAMES]
-        return any(self.ignores(os.path.join(cwd, word)) for text in _texts(inputs) for word in _words(text))
+        inputs = {name: value for name, value in payload.items() if name in INPUT_NAMES}
+        if any(self.ignores(os.path.join(cwd, word)) for text in _texts(inputs) for word in _words(text)):
+            return True
+        return any(self.may_reach_ignored(command, cwd) for command in _commands(inputs))
+
+    def may_reach_ignored(self, command: str, cwd: str) -> bool:
+        """Whether a shell may make the name of an ignored file of a word of the command: `cat sec*/key.txt`."""
+        loose = _loosened(command)
+        paths = [os.path.normpath(os.path.join(cwd, word)) for word in _words(loose)[1:] if "*" in word or "?" in word]
+        too_many = sum(map(len, paths)) > GLOB_CHARS_MAX or sum(map(loose.count, "*?")) > WILDCARDS_MAX
+        return (bool(paths) and too_many) or any(
+            may_meet(path, f"{folder.rstrip(os.sep)}/{wanted}")
+            for path in paths for folder, glob in self.ignore for wanted in _wanted(glob)
+        )  # fmt: skip
 
 
 TRANSCRIPT_NAMES = frozenset(["transcript_path", "transcriptPath", "agent_transcript_path"])
@@ -382,6 +435,10 @@ PROMPT_NAMES = ("prompt", "user_prompt", "message", "text", "attachments", "part
 INPUT_NAMES = frozenset(
     ["tool_input", "toolInput", "args", "input", "toolCall", "file_path", "command", "cwd", "edits", "attachments"]
 )
+GLOB_CHARS_MAX, WILDCARDS_MAX = 4_096, 256
+"""Of all globs of one command: one that has more may reach anything."""
+COMMAND_NAMES = frozenset(["command", "cmd", "script", "glob", "pattern", "path", "file_path"])
+"""Where words stand that a shell, or a tool that finds files, takes for globs."""
 METADATA_NAMES = frozenset(
     "session_id sessionId sessionID session conversationId conversation_id generation_id turn_id hook_event_name"
     " hookEventName event_name event type cwd workspace_roots workspacePaths cursor_version model permission_mode"
@@ -413,7 +470,7 @@ def policy_of(markers: Sequence[str]) -> Policy:
 
 def _settings_in(marker: str) -> Mapping[str, Any]:
     """What a marker file says. Raises OSError, or ValueError where it is no TOML."""
-    with open(marker, "rb") as file:
+    with open(_open_file(marker), "rb") as file:
         text = file.read().decode()
     said = plain_settings(text)
     if said is None:
@@ -443,12 +500,16 @@ def _matches(path: str, folder: str, glob: str) -> bool:
     if below == folder or not below.startswith(folder.rstrip(os.sep) + os.sep):
         return False
     below = below[len(folder.rstrip(os.sep)) + 1 :].replace(os.sep, "/")
+    return any(is_like(below, each) for each in _wanted(glob))
+
+
+def _wanted(glob: str) -> list[str]:
+    """The globs, below the marker's folder and with a `*` for anything, of the path and of what lies in it."""
     plain = glob.strip("/").removeprefix("**/").removesuffix("/**")
     anchored = "/" in plain or glob.startswith("/")
-    wanted = [plain, f"{plain}/*"] if anchored and not glob.startswith("**/") else [
-        plain, f"{plain}/*", f"*/{plain}", f"*/{plain}/*"
-    ]  # fmt: skip
-    return any(is_like(below, each) for each in wanted)
+    if anchored and not glob.startswith("**/"):
+        return [plain, f"{plain}/*"]
+    return [plain, f"{plain}/*", f"*/{plain}", f"*/{plain}/*"]
 
 
 def is_like(path: str, glob: str) -> bool:
@@ -467,6 +528,60 @@ def is_like(path: str, glob: str) -> bool:
             return False
         at = found + len(part)
     return path.startswith(begin) and path.endswith(rest[-1], at)
+
+
+def may_meet(shell: str, glob: str) -> bool:
+    """Whether some path is like both: what a shell may make of a word (its `*` names no `/`), and one of our globs."""
+    glob = _loosened(glob)
+    begin = min((at for at in (shell.find("*"), shell.find("?"), glob.find("*"), glob.find("?")) if at >= 0), default=0)
+    if shell[:begin] != glob[:begin]:
+        return False
+    todo = [(begin, begin)]
+    seen = set(todo)
+    while todo:
+        at, there = todo.pop()
+        one, other = shell[at : at + 1], glob[there : there + 1]
+        if not one and not other:
+            return True
+        steps = []
+        if one == "*":
+            steps += [(at + 1, there), *([(at, there + 1)] if other not in ("", "/") else [])]
+        if other == "*":
+            steps += [(at, there + 1), *([(at + 1, there)] if one else [])]
+        if one and other and (one == other or "?" in (one, other)):
+            steps.append((at + 1, there + 1))
+        todo += [step for step in steps if step not in seen]
+        seen.update(steps)
+    return False
+
+
+def _loosened(glob: str) -> str:
+    """With `?` for `[abc]` and `*` for `{a,b}`: it names the same, and more."""
+    for opening, closing, instead in (("[", "]", "?"), ("{", "}", "*")):
+        first, *rest = glob.split(opening)
+        pieces = [first]
+        for part in rest:
+            inside, ends, after = part.partition(closing)
+            is_one = ends and inside and not any(mark in inside for mark in " \t\n\"'")
+            pieces.append(instead + after if is_one else opening + part)
+        glob = "".join(pieces)
+    return glob
+
+
+def _commands(value: Any, name: str = "") -> Iterator[str]:
+    """Every text that a shell may get."""
+    if isinstance(value, str):
+        if name in COMMAND_NAMES:
+            yield value
+    elif isinstance(value, list):
+        if name in COMMAND_NAMES and all(isinstance(item, str) for item in value):
+            yield " ".join(value)
+        else:
+            for item in value:
+                yield from _commands(item)
+    elif isinstance(value, dict):
+        for field, item in value.items():
+            yield from _commands(item, field)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -495,6 +610,12 @@ class Tally:
         self.cut: dict[str, int] = {}
         self.removed: dict[str, int] = {}
         self.kept_chars = 0
+        self.harmless: set[str] = set()
+        """Names of fields that are kept as they are."""
+        self.lists = 0
+        """How many lists lie around the text that is cleaned now."""
+        self.private_depth = 0
+        """How many private parts are open there, of texts before it in its list."""
 
     def count(self, what: str, times: int) -> None:
         if times:
@@ -549,7 +670,7 @@ RULES: tuple[tuple[str, tuple[str, ...], str], ...] = (
 """(name, markers in lower case, pattern): a pattern runs only where one of its markers occurs. What is secret is its
 group, or all of it. `\b` is that of ASCII, so that a secret is seen beside a character of another script, too."""
 
-PRIVATE_MARK = r"(?i)<\s{0,9}(/?)\s{0,9}private\b[^<>]{0,200}>"
+PRIVATE_MARK = r"(?i)(?:<|&lt;)\s{0,9}(/?)\s{0,9}private\b[^<>]{0,200}?(?:>|&gt;)"
 KEY_EDGE = r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 KEY_BODY = r"[A-Za-z0-9+/]{24}|Proc-Type:"
 _TEXT = r'"[^"\\\x00-\x1f\x7f]*"'
@@ -565,7 +686,9 @@ _SECRET_NAMES = (
     "password", "passwd", "passphrase", "secret", "api_key", "apikey", "api-key", "access_key", "accesskey",
     "private_key", "authorization", "access_token", "refresh_token", "auth_token",
 )  # fmt: skip
-"""A field that has one of these in its name is removed whole."""
+"""Of a field that has one of these in its name, every text is removed."""
+_PROGRAM_NAMES = frozenset(["type", "role", "id", "kind"])
+"""Fields of a part that say what it is; without them nobody could read the part."""
 
 
 def _clean(value: Any, where: str, tally: Tally) -> Any:
@@ -574,32 +697,80 @@ def _clean(value: Any, where: str, tally: Tally) -> Any:
         return _clean_text(value, where, tally)
     if isinstance(value, list):
         items = []
+        depth = tally.private_depth
+        tally.lists += 1
         for number, item in enumerate(value):
             items.append(_clean(item, f"{where}.{number}", tally))
+        tally.lists -= 1
+        tally.private_depth = depth
         return items
     if isinstance(value, dict):
-        fields = {}
+        fields: dict[str, Any] = {}
+        _look_at_names(value, tally)
         for name, item in value.items():
-            fields[name] = _clean_field(name, item, f"{where}.{name}" if where else name, tally)
+            clean = _clean_name(name, len(fields), where, tally)
+            clean = clean if clean not in fields else f"{clean} {len(fields)}"
+            fields[clean] = _clean_field(name, item, f"{where}.{clean}" if where else clean, tally)
         return fields
     return value
 
 
+def _look_at_names(fields: dict[str, Any], tally: Tally) -> None:
+    """Names are mostly the agent's own, but may be anything that a model thinks of. Looked at together, for speed."""
+    new = [name for name in fields if name not in tally.harmless]
+    if all(len(name) < 16 and name.isidentifier() for name in new) or _is_harmless(new):
+        tally.harmless.update(new)
+
+
+def _clean_name(name: str, number: int, where: str, tally: Tally) -> str:
+    if name in tally.harmless:
+        return name
+    return _clean_apart(name, f"{where}.{number}" if where else str(number), tally)
+
+
+def _is_harmless(texts: Sequence[str]) -> bool:
+    """Whether there is nothing to be cleaned in any of some short texts."""
+    if any(len(text) > CROWDED_CHARS_MAX for text in texts):
+        return False
+    together = "\n".join(texts)
+    return "private" not in together.lower() and not secrets_in(together)
+
+
+def _clean_apart(text: str, where: str, tally: Tally) -> str:
+    """Cleaned as if it stood alone: it is in no private part of the texts around it, and opens or ends none."""
+    depth, tally.private_depth = tally.private_depth, 0
+    clean = _clean_text(text, where, tally)
+    tally.private_depth = depth
+    return clean
+
+
 def _clean_field(name: str, value: Any, where: str, tally: Tally) -> Any:
-    if isinstance(value, str) and len(value) >= 6:
-        low = name.lower()
-        if low == "token" or any(secret in low for secret in _SECRET_NAMES):
-            tally.count("named", 1)
-            return "[redacted:named]"
+    low = name.lower()
+    if low == "token" or any(secret in low for secret in _SECRET_NAMES):
+        value = _without_named(value, tally)
+    if low in _PROGRAM_NAMES and isinstance(value, str):
+        return _clean_apart(value, where, tally)
     return _clean(value, where, tally)
+
+
+def _without_named(value: Any, tally: Tally) -> Any:
+    """Every text that stands under a name of secrets goes; the short ones are words of a program."""
+    if isinstance(value, list):
+        return [_without_named(item, tally) for item in value]
+    if isinstance(value, dict):
+        return {name: _without_named(item, tally) for name, item in value.items()}
+    if isinstance(value, str) and len(value) >= 6:
+        tally.count("named", 1)
+        return "[redacted:named]"
+    return value
 
 
 def _clean_text(text: str, where: str, tally: Tally) -> str:
     """Redacts, then cuts: a secret across a cut is seen, as it is looked for beyond the cut."""
-    if len(text) < 8:
+    if len(text) < 8 and not tally.private_depth:
         return text
     low = text.lower()
-    if "<private" in low or "< private" in low:
+    if tally.private_depth or ("private" in low and _is_marked(low)):
         text = _without_private(text, tally)
     if "private key" in low:
         text = _without_private_keys(text, tally)
@@ -609,10 +780,20 @@ def _clean_text(text: str, where: str, tally: Tally) -> str:
     return kept
 
 
+def _is_marked(low: str) -> bool:
+    """Whether a text in lower case may mark something as private; code that is full of the word mostly does not."""
+    parts = low.split("private")[:-1]
+    return any(part[-24:].rstrip("/ \t\n\r\f\v").endswith(("<", "&lt;")) for part in parts)
+
+
 def _without_private(text: str, tally: Tally) -> str:
-    """Parts between `<private>` and `</private>` go, with what is nested in them; one that is not closed goes whole."""
+    """Parts between `<private>` and `</private>` go, with what is nested in them; one that is not closed goes whole.
+
+    In a list, as of the parts of a prompt, it goes on in the texts that follow there.
+    """
     pieces: list[str] = []
-    at = depth = 0
+    at = 0
+    depth = tally.private_depth
     for mark in _compiled(PRIVATE_MARK).finditer(text):
         if mark[1]:
             at = mark.end() if depth else at
@@ -622,6 +803,7 @@ def _without_private(text: str, tally: Tally) -> str:
             pieces.append(text[at : mark.start()])
             tally.count("private", 1)
         depth += 1
+    tally.private_depth = depth if tally.lists else 0
     return "".join([*pieces, "" if depth else text[at:]])
 
 
@@ -738,6 +920,48 @@ def _above(text: str, least: int, end: int) -> int:
 _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 
 
+# ---- switched off
+
+
+def note_off(home: str, said: Heard) -> None:
+    """That the session is kept out from here on: its transcript, which may be read later, holds what is said now.
+
+    Lines of a time (nanoseconds since 1970) and `off` or `on` in `<home>/off`, under a digest of the session's name.
+    """
+    session = find_text(said.payload, SESSION_NAMES)
+    if session:
+        begins = kind_of(said.event) == "session_start" and find_text(said.payload, ("source",)) in ("", "startup")
+        _note_switch(off_file(home, said.agent, session), said.at_ns, "off", from_start=begins)
+
+
+def note_on(home: str, record: Mapping[str, Any]) -> None:
+    """That the session is kept again, if it was not."""
+    session = find_text(record.get("payload"), SESSION_NAMES)
+    if session and os.path.exists(os.path.join(home, "off")):
+        _note_switch(off_file(home, record["agent"], session), record["at_ns"], "on")
+
+
+def off_file(home: str, agent: str, session: str) -> str:
+    return os.path.join(home, "off", _digest(f"{agent}/{session}"))
+
+
+def _note_switch(path: str, at_ns: int, state: str, *, from_start: bool = False) -> None:
+    before = _read(path)
+    if before.endswith(f" {state}\n") or (state == "on" and not before):
+        return
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+        file = os.open(path, flags, 0o600)
+        try:
+            os.write(file, f"{0 if from_start and not before else at_ns} {state}\n".encode())
+            os.fsync(file)
+        finally:
+            os.close(file)
+    except OSError as error:
+        _complain(error)
+
+
 # ---- where it happened
 
 
@@ -763,15 +987,25 @@ def place_of(top: str) -> dict[str, str]:
 def _read(path: str) -> str:
     """The first 64 KB of a file; nothing where there is none."""
     try:
-        file = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-    except OSError:
+        file = _open_file(path)
+    except (OSError, ValueError):  # ValueError: another file told a name that no disk can have
         return ""
     try:
         return os.read(file, 65_536).decode("utf-8", "replace")
-    except OSError:  # a folder
+    except OSError:
         return ""
     finally:
         os.close(file)
+
+
+def _open_file(path: str) -> int:
+    """To be read. What is no plain file is none to us, and is not waited for. Raises OSError or ValueError."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    file = os.open(path, flags)
+    if os.fstat(file).st_mode & 0o170000 != 0o100000:
+        os.close(file)
+        raise OSError(f"{path} is no file")
+    return file
 
 
 def _remote_in(config: str) -> str:
@@ -819,10 +1053,6 @@ def normalised_remote(url: str) -> str:
 
 def scope_key(record: Mapping[str, Any]) -> str:
     """16 hex digits that name the record's project: by its remote, else its common dir, else its folder."""
-    try:
-        from _blake2 import blake2b  # `hashlib` loads OpenSSL, too
-    except ImportError:
-        from hashlib import blake2b
     place = record.get("place") or {}
     if remote := normalised_remote(place.get("remote", "")):
         scope = f"remote:{remote}"
@@ -830,7 +1060,15 @@ def scope_key(record: Mapping[str, Any]) -> str:
         scope = f"common:{common}"
     else:
         scope = f"path:{os.path.normpath(record.get('cwd') or '')}"
-    return blake2b(scope.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return _digest(scope)
+
+
+def _digest(text: str) -> str:
+    try:
+        from _blake2 import blake2b  # `hashlib` loads OpenSSL, too
+    except ImportError:
+        from hashlib import blake2b
+    return blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 # ---- the spool

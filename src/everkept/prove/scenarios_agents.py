@@ -128,6 +128,18 @@ def _ask_next(s: Stage) -> None:
     s.drain()
 
 
+def _told_late(s: Stage) -> None:
+    """A session of the day before is told after a later one was digested, whose handoff carries what it left open."""
+    at = s.clock.now_us() - 86_400_000_000
+    tell(
+        s, "old", prompt("old", "Release it when the tests pass", "old-p", at=at),
+        call("old", "old-c", "make release", outcome="failed", exit_code=2, output="error: no version"),
+        edit("old", "old-e", "Makefile"), adds=3,
+    )  # fmt: skip
+    end(s, "old")
+    s.drain()
+
+
 def _page(s: Stage, slug: str, body: str, **more: Any) -> None:
     new = NewPage(project=s.project_id(), kind=more.pop("kind", "decision"), slug=slug, author="hand",
                   text=PageText(title=slug.title(), body=body), **more)  # fmt: skip
@@ -245,6 +257,7 @@ AGENT_SCENARIOS: Final = (
     Scenario(name="session-told", act=_tell_twice),
     Scenario(name="session-digest", prepare=_asked, act=_digest),
     Scenario(name="session-goes-on", prepare=asked_and_digested, act=_go_on),
+    Scenario(name="session-told-late", prepare=asked_and_digested, act=_told_late, prepared_by=UNDISTILLED),
     Scenario(name="session-caught-up", prepare=asked_and_digested, act=_ask_next, prepared_by=UNDISTILLED),
     Scenario(name="session-distilled-again", prepare=_kept_by_hand, act=_distil_again),
     Scenario(name="pages", act=_write_pages),

@@ -1,21 +1,26 @@
 """A block for a prompt: what was recalled, with dates and sources, within a budget of tokens. Pure.
 
-Items are taken in the order of their rank while they fit, and shown in the order of time. What the block says already
+Items are taken in the order of their rank while they fit, and shown in the order of time. One that is longer than what
+is left is cut to it, around what answers the question; what then finds no room is counted, so that it can be told.
+What the block says already
 is not said again: an item of which nothing is new costs nothing, and a quote that stands there is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import itemgetter
 from typing import Final
 
 from everkept.domain.transcript import estimate_tokens
+from everkept.recall.excerpt import excerpt
 from everkept.recall.said import Said
 
 NOTHING_FITS: Final = "(nothing of what was recalled fits into {tokens} tokens)"
+CUT_TOKENS_MIN: Final = 24
+"""Of a text that is cut; less than that of it tells nothing."""
 _HEADINGS: Final = (
     ("page", "Pages"), ("fact", "Known facts"), ("episode", "Earlier conversations"), ("turn", "What was said"),
 )  # fmt: skip
@@ -41,37 +46,75 @@ class Packed:
     """Empty where nothing was recalled; a note in brackets where nothing fits, unless even that does not."""
     tokens: int
     kept: frozenset[str]
-    """Ids of the items that are in it, or of which every word is."""
+    """Ids of the items that are in it, whole or cut, or of which every word is."""
+    cut: Mapping[str, str]
+    """{id: what of its text is in it}, of those that did not fit whole."""
+    left_out: str | None
+    """What found no room, in words; None where everything did."""
 
 
-def pack(items: Sequence[Item], tokens: int | None = None, *, besides: Sequence[str] = ()) -> Packed:
+def pack(
+    items: Sequence[Item], tokens: int | None = None, *, question: str = "", besides: Sequence[str] = ()
+) -> Packed:
     """Pack items, given best first, into at most `tokens` (by estimate); no budget means all of them.
 
     `besides` are texts that the reader of the block has before them anyway.
     """
     kept: list[tuple[Item, str]] = []
     repeated: set[str] = set()
+    left_out: list[Item] = []
+    cut: dict[str, str] = {}
     said = Said(besides)
     used, kinds = 0, set()
-    for item in items:
-        if said.holds(item.text):
-            repeated.add(item.id)
+    for whole in items:
+        if said.holds(whole.text):
+            repeated.add(whole.id)
             continue
-        line = _line(item, said)
+        item = whole
         if tokens is not None:
-            heading = 0 if item.kind in kinds else estimate_tokens(_heading(item.kind)) + 1
-            cost = estimate_tokens(line) + 1 + heading
-            if used + cost > tokens:
+            room = tokens - used - (0 if item.kind in kinds else estimate_tokens(_heading(item.kind)) + 1)
+            fitting = _fitted(item, room, question, said)
+            if fitting is None:
+                left_out.append(item)
                 continue
-            used += cost
+            if fitting.text != item.text:
+                cut[item.id] = fitting.text
+            item = fitting
+            used = tokens - room + _cost(item, said)
         kinds.add(item.kind)
-        kept.append((item, line))
+        kept.append((item, _line(item, said)))
         said.add(f"{item.text}\n{item.quote or ''}")
     text = _block(kept)
-    if len(items) > len(repeated) and not kept:
+    if left_out and not kept:
         note = NOTHING_FITS.format(tokens=tokens)
         text = note if tokens is None or estimate_tokens(note) <= tokens else ""
-    return Packed(text=text, tokens=estimate_tokens(text), kept=frozenset(repeated | {i.id for i, _ in kept}))
+    return Packed(
+        text=text, tokens=estimate_tokens(text), kept=frozenset(repeated | {i.id for i, _ in kept}), cut=cut,
+        left_out=_not_fitting(left_out),
+    )  # fmt: skip
+
+
+def _cost(item: Item, said: Said) -> int:
+    """Tokens of its line, with the break after it."""
+    return estimate_tokens(_line(item, said)) + 1
+
+
+def _fitted(item: Item, room: int, question: str, said: Said) -> Item | None:
+    """It as it fits into `room` tokens: whole, else as much of its text as does; None where that would say nothing."""
+    if _cost(item, said) <= room:
+        return item
+    bare = replace(item, text="", quote=None)
+    if room - _cost(bare, said) < CUT_TOKENS_MIN:
+        return None
+    part = excerpt(item.text, question, lambda text: _cost(replace(bare, text=text), said) <= room)
+    return replace(bare, text=part) if part else None
+
+
+def _not_fitting(items: Sequence[Item]) -> str | None:
+    if not items:
+        return None
+    results = "1 result" if len(items) == 1 else f"{len(items)} results"
+    return f"{results} of {sum(estimate_tokens(i.text) for i in items):,} tokens did not fit"
 
 
 def _block(lines: Sequence[tuple[Item, str]]) -> str:

@@ -203,11 +203,16 @@ class Searcher:
 def choose(
     ranked: Sequence[RankedHit], limit: int, held: Mapping[int, str] | None = None
 ) -> tuple[list[RankedHit], list[RankedHit]]:
-    """(shown, held back): the best `limit` that are not held back (`held`: passage id → why), each saying once."""
+    """(shown, held back): the best `limit` that are not held back (`held`: passage id → why), each saying once.
+
+    A turn without words is found by those around it alone, and says nothing: it is neither.
+    """
     shown: list[RankedHit] = []
     withheld: list[RankedHit] = []
     seen: set[tuple[object, ...]] = set()
     for one in ranked:
+        if one.hit.kind == "turn" and not one.words:
+            continue
         if held and one.hit.id in held:
             withheld.append(one)
         elif len(shown) < limit and not (names := _sayings(one)) & seen:

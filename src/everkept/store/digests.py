@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from everkept.errors import SubjectMoved
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
 from everkept.store.effective import effective
-from everkept.store.handoffs import NewHandoff, leave_handoff, previous_handoff
+from everkept.store.handoffs import HandoffRow, NewHandoff, leave_handoff, left_before, stream_after, tell_anew
 from everkept.store.jobs import schedule
 from everkept.store.journal import subject_epoch
 from everkept.store.pages import NewPage, write_page
@@ -39,7 +39,7 @@ class DigestInput:
     session: SessionRow
     events: Sequence[SessionEvent]
     open_ends: tuple[OpenEnd, ...]
-    """Of the handoff that this session's will replace."""
+    """What the session before it in its worktree left open."""
     opted_out: bool
     folded: bool
     """A sub-agent whose parent is here, and tells of it."""
@@ -61,15 +61,19 @@ def digest_input(conn: Connection, window_id: int, base: Settings) -> DigestInpu
     if session is None:
         return None
     stream = get_stream(conn, window.stream)
-    previous = previous_handoff(conn, session.stream, session.project, session.worktree)
     events = [e for s in (session, *child_sessions(conn, session)) for e in events_of_session(conn, s)]
     return DigestInput(
         window=window, session=session, events=events,
-        open_ends=() if previous is None or previous.stream == session.stream else previous.open_ends,
+        open_ends=_ends_before(conn, session),
         folded=session.parent is not None and _parent(conn, session) is not None,
         epoch=subject_epoch(conn, window.subject),
         opted_out=not effective(base, stream.project_settings, stream.settings).memory.enabled,
     )  # fmt: skip
+
+
+def _ends_before(conn: Connection, session: SessionRow) -> tuple[OpenEnd, ...]:
+    by = f"{session.agent}/{session.native}"
+    return left_before(conn, session.project, session.stream, session.worktree, session.last_event_at or 0, by)
 
 
 def events_of_session(conn: Connection, session: SessionRow) -> list[SessionEvent]:
@@ -99,6 +103,8 @@ class NewDigest:
     trivial_because: str | None
     page: NewPage | None
     handoff: NewHandoff | None
+    ends_before: tuple[OpenEnd, ...] = ()
+    """What the handoff rests on beside the session's own events."""
     distil: bool = False
     """There is a model that makes knowledge pages of it."""
 
@@ -131,14 +137,10 @@ def write_digest(conn: Connection, new: NewDigest) -> None:
     )
     if session.parent is not None and session.digested_seq < new.through:
         _wake_parent(conn, session)
-    changes = []
+    changes: list[NewChange] = []
     if changed and new.page is not None:
         page = write_page(conn, new.page)
-        if new.handoff is not None:
-            handoff = leave_handoff(conn, new.handoff)
-            changes.append(NewChange(
-                kind="handoff.left", ref=row_id("hnd", handoff.id), subject=window.subject, stream=session.stream,
-            ))  # fmt: skip
+        changes += _leave(conn, window, session, new, leave_handoff)
         if new.distil:
             schedule(conn, [_distil_wish(conn, window, session), *_never_asked(conn, session)])
         seq = conn.scalar(_TAKE, {"project": session.project})
@@ -148,7 +150,26 @@ def write_digest(conn: Connection, new: NewDigest) -> None:
             kind="session.digested", ref=row_id("ses", session.stream), subject=window.subject, stream=session.stream,
             data={"finished_seq": seq, "page": None if page is None else row_id("pag", page.id)},
         ))  # fmt: skip
+    elif not changed:
+        changes += _leave(conn, window, session, new, tell_anew)
     record_changes(conn, session.project, changes)
+
+
+def _leave(
+    conn: Connection, window: WindowRow, session: SessionRow, new: NewDigest,
+    how: Callable[[Connection, NewHandoff], HandoffRow | None],
+) -> Iterator[NewChange]:  # fmt: skip
+    """Sessions may be digested in any order: the one that follows in the worktree carries what this one leaves open."""
+    if new.handoff is None:
+        return
+    if _ends_before(conn, session) != new.ends_before:  # one before it was digested since its events were read
+        _digest_again(conn, session.stream)
+    left = how(conn, new.handoff)
+    if left is not None:
+        following = stream_after(conn, left)
+        if following is not None:
+            _digest_again(conn, following)
+        yield NewChange(kind="handoff.left", ref=row_id("hnd", left.id), subject=window.subject, stream=session.stream)
 
 
 _ASKED_BEFORE = text("select 1 from jobs where kind = :kind and key = :key")
@@ -225,6 +246,10 @@ def _wake_parent(conn: Connection, child: SessionRow) -> None:
     parent = _parent(conn, child)
     if parent is None or parent.digested_seq == 0:
         return
-    window: Any = conn.scalar(LAST_WINDOW, {"stream": parent.stream})
+    _digest_again(conn, parent.stream)
+
+
+def _digest_again(conn: Connection, stream: int) -> None:
+    window: Any = conn.scalar(LAST_WINDOW, {"stream": stream})
     if window is not None:
         schedule(conn, [digest_wish(get_window(conn, window))])

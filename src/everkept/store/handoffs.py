@@ -82,8 +82,22 @@ _IN_ITS_PLACE = text(
   union all select id from handoffs where project_id = :project and worktree = :worktree and state = 'open')
 order by h.created_at desc, h.id desc"""
 )
-_LIST = text(_COLUMNS + "and h.id < :before and (:state is null or (h.state = :state and (:state <> 'open'"
-             " or h.expires_at > :now))) order by h.id desc limit :limit")  # fmt: skip
+_LIST = text(
+    _COLUMNS
+    + """and (:before is null or (h.created_at, h.id) < (select created_at, id from handoffs where id = :before))
+  and (:state is null or (h.state = :state and (:state <> 'open' or h.expires_at > :now)))
+order by h.created_at desc, h.id desc limit :limit"""
+)
+_NEIGHBOUR = (
+    _COLUMNS
+    + """and h.worktree = :worktree and h.stream_id <> :stream
+  and h.stream_id in (select stream_id from sessions where project_id = :project and worktree = :worktree)
+  and not exists (select 1 from handoffs n where n.stream_id = h.stream_id and n.id > h.id) """
+)
+_BEFORE = text(_NEIGHBOUR + "and h.created_at < :at order by h.created_at desc, h.id desc limit 1")
+_AFTER = text(_NEIGHBOUR + "and h.created_at > :at order by h.created_at, h.id limit 1")
+_LAST_OF = text(_COLUMNS + "and h.stream_id = :stream order by h.id desc limit 1")
+_TELL_ANEW = text("update handoffs set body = :body, open_ends = :open_ends where id = :id")
 _ADD = text("""
 insert into handoffs(project_id, stream_id, worktree, branch, title, body, open_ends, state, replaced_by, created_at,
   expires_at)
@@ -98,7 +112,6 @@ update handoffs set state = 'acknowledged', acknowledged_by = :by, settled_at = 
 _EXPIRE = text("""
 update handoffs set state = 'expired', settled_at = :now where id in (
   select id from handoffs where state = 'open' and expires_at <= :now limit :limit)""")
-_NEWEST = 2**63 - 1
 OTHERS_MAX: Final = 20
 """Of the other open handoffs so many are told of, newest first."""
 _NOBODY: Final = 0
@@ -120,9 +133,40 @@ def _write_ends(ends: Sequence[OpenEnd]) -> str:
     return json.dumps([asdict(end) for end in ends], ensure_ascii=False)
 
 
-def previous_handoff(conn: Connection, new_of: int, project: int, worktree: str | None) -> HandoffRow | None:
-    """The open handoff of this worktree (without one: of this session) that a new one of session `new_of` replaces."""
-    return next(iter(_in_its_place(conn, new_of, project, worktree)), None)
+def left_before(
+    conn: Connection, project: int, stream: int, worktree: str | None, left_at: int, by: str
+) -> tuple[OpenEnd, ...]:
+    """What the session before this one in its worktree left open, in whatever order the two were digested.
+
+    What somebody took up is theirs: it is carried on by them (`by`, agent and native session), not by others.
+    """
+    asked = {"project": project, "stream": stream, "worktree": worktree, "at": left_at, "now": conn.now()}
+    row = conn.first(_BEFORE, asked)
+    before = None if row is None else _handoff(row)
+    if before is None or before.state == "expired" or before.acknowledged_by not in (None, by):
+        return ()
+    return before.open_ends
+
+
+def stream_after(conn: Connection, left: HandoffRow) -> int | None:
+    """The session whose handoff follows this one in its worktree: it carries what this one leaves open."""
+    asked = {"project": left.project, "stream": left.stream, "worktree": left.worktree, "at": left.created_at,
+             "now": conn.now()}  # fmt: skip
+    row = conn.first(_AFTER, asked)
+    return None if row is None else _handoff(row).stream
+
+
+def tell_anew(conn: Connection, new: NewHandoff) -> HandoffRow | None:
+    """The session's handoff as it stands, with what is known now of earlier open ends; None where it tells so already.
+
+    Whose turn it is does not change: it stays open, replaced or acknowledged.
+    """
+    row = conn.first(_LAST_OF, {"project": new.project, "stream": new.stream, "now": conn.now()})
+    if row is None or _handoff(row).open_ends == tuple(new.open_ends):
+        return None
+    told = _handoff(row)
+    conn.run(_TELL_ANEW, {"id": told.id, "body": new.body, "open_ends": _write_ends(new.open_ends)})
+    return replace(told, body=new.body, open_ends=tuple(new.open_ends))
 
 
 def _in_its_place(conn: Connection, stream: int, project: int, worktree: str | None) -> list[HandoffRow]:
@@ -158,10 +202,9 @@ def get_handoff(conn: Connection, project: int, handoff: int) -> HandoffRow:
 def list_handoffs(
     conn: Connection, project: int, *, state: str | None = None, before: int | None = None, limit: int = 50
 ) -> list[HandoffRow]:
-    """Newest first."""
-    return [_handoff(r) for r in conn.rows(_LIST, {
-        "project": project, "state": state, "before": _NEWEST if before is None else before, "limit": limit,
-        "now": conn.now()})]  # fmt: skip
+    """The last left first. `before`: those that come after this one in the list."""
+    asked = {"project": project, "state": state, "before": before, "limit": limit, "now": conn.now()}
+    return [_handoff(r) for r in conn.rows(_LIST, asked)]
 
 
 def choose_handoff(

@@ -46,6 +46,8 @@ class NewSessionEvent:
     """A genuine prompt or the result of a tool: what makes a session more than a phantom."""
     tokens: int
     analysed: Analysed
+    dated: bool = True
+    """Its time was told; False where it is only when it was taken in."""
 
     @property
     def has_no_id(self) -> bool:
@@ -80,6 +82,17 @@ insert into natural_keys(project_id, key_hash, stream_id, seq, payload_hash, ran
 values(:project, :key, :stream, :seq, :payload, :rank, :heard, :prompt_at)
 on conflict(project_id, key_hash) do update set seq = excluded.seq, payload_hash = excluded.payload_hash,
   rank = excluded.rank, heard = excluded.heard""")
+_MARK = text("""
+insert into natural_keys(project_id, key_hash, stream_id, seq, payload_hash, rank, heard, prompt_at)
+values(:project, :mark, :stream, :until, 'session', 0, 0, null)
+on conflict(project_id, key_hash) do update set stream_id = excluded.stream_id, seq = excluded.seq,
+  payload_hash = excluded.payload_hash, rank = 0, heard = 0, prompt_at = null""")
+_ERASED_AT = text("""
+select max(r.asked_at) from erasures r join streams s on s.id = :stream
+where r.project_id = s.project_id
+  and ((r.kind = 'stream' and r.stream_id = s.id) or (r.kind = 'subject' and r.subject_id = s.subject_id))""")
+NEVER: Final = 1 << 62
+"""Later than any event."""
 # However many prompts a session has, the nearest few are looked at.
 _PROMPTS_AT = "select key_hash, project_id, heard, prompt_at from natural_keys where stream_id = :stream and prompt_at"
 _BEFORE, _AFTER = "order by prompt_at desc limit 64", "order by prompt_at limit 64"
@@ -98,6 +111,24 @@ where near.heard & :bit = 0 or near.prompt_at between :at - {SAME_US} and :at + 
 def known_keys(conn: Connection, project: int, keys: Sequence[str]) -> dict[str, KnownKey]:
     rows = conn.rows(_KNOWN, {"project": project, "keys": json.dumps(list(keys))})
     return {r[0]: _known(r) for r in rows}
+
+
+def write_mark(conn: Connection, project: int, mark: str, stream: int, until: int) -> None:
+    """The session of this mark is that stream; what happened `until` then (microseconds) was erased and stays out."""
+    conn.run(_MARK, {"project": project, "mark": mark, "stream": stream, "until": until})
+
+
+def erased_until(conn: Connection, mark: KnownKey | None, *, lives: bool) -> int:
+    """Until when what happened in a session was erased (microseconds); 0 where nothing was.
+
+    `lives`: the mark's stream is there.
+    """
+    if mark is None:
+        return 0
+    before = mark.seq if mark.seq > 1 else 0  # a session that was never erased has 0, or 1 from an earlier version
+    if lives or mark.payload:
+        return before
+    return max(before, int(conn.scalar(_ERASED_AT, {"stream": mark.stream}) or NEVER))
 
 
 def write_keys(conn: Connection, project: int, keys: Iterable[KnownKey]) -> None:

@@ -22,7 +22,16 @@ from everkept.store.effective import effective
 from everkept.store.jobs import ensure_lane, schedule
 from everkept.store.projects import ensure_subject
 from everkept.store.search import NewPassage, index_passages
-from everkept.store.session_keys import HEARD, KnownKey, NewSessionEvent, known_keys, told_before, write_keys
+from everkept.store.session_keys import (
+    HEARD,
+    KnownKey,
+    NewSessionEvent,
+    erased_until,
+    known_keys,
+    told_before,
+    write_keys,
+    write_mark,
+)
 from everkept.store.streams import (
     EVIDENCE,
     EVIDENCE_NEVER,
@@ -70,7 +79,7 @@ class SessionBatch:
     events: tuple[NewSessionEvent, ...]
     base: Settings
     mark: str
-    """Keyed hash of the session's own name: a session that was erased stays out."""
+    """Keyed hash of the session's own name: what happened in it before it was erased stays out."""
     ended: bool = False
 
 
@@ -84,6 +93,8 @@ class SessionAppended:
     revised: int = 0
     """Stored in place of a poorer telling of the same event."""
     known: int = 0
+    erased: int = 0
+    """Happened before the session was erased, and stay out."""
     elsewhere: set[int] = field(default_factory=set)
     """Streams of other sessions that had some of these events: a resume or fork of them."""
 
@@ -122,28 +133,32 @@ on conflict(stream_id) do update set parent = coalesce(sessions.parent, excluded
 def append_session(conn: Connection, batch: SessionBatch) -> SessionAppended:
     """Take the events that are new or richer than what is known; may be repeated with the same answer but `stored`.
 
-    An event that was erased stays out under its natural key. Raises NotFound where the project was erased.
+    An event that was erased stays out under its natural key, and of a session that was erased also what happened before
+    under any other: what a hook told comes under another key from the transcript. What it did since is new.
+    Raises NotFound where the project was erased.
     """
     known = known_keys(conn, batch.project, [batch.mark, *(e.key_hash for e in batch.events)])
     stream = find_stream(conn, batch.project, "session", stream_name(batch.header.agent, batch.header.native))
     new = stream is None
+    until = erased_until(conn, known.get(batch.mark), lives=not new)
+    told = len(batch.events)
+    batch = _since_erased(batch, until)
+    erased = told - len(batch.events)
+    if erased and not batch.events:
+        return SessionAppended(stream=None if stream is None else stream.id, erased=erased)
     if stream is None:
-        gone = known.get(batch.mark)
-        if gone is not None and gone.payload == "":
-            return SessionAppended(stream=None, known=len(batch.events))
         if all(e.key_hash in known for e in batch.events):  # all of another session
             streams = {known[e.key_hash].stream for e in batch.events}
-            return SessionAppended(stream=None, known=len(batch.events), elsewhere=streams)
+            return SessionAppended(stream=None, known=len(batch.events), erased=erased, elsewhere=streams)
         stream = _create(conn, batch)
     settings = effective(batch.base, stream.project_settings, stream.settings)
     first = stream.last_seq + 1
     taking = _Taking(
         conn=conn, stream=stream, known=known, now=conn.now(), enabled=settings.memory.enabled,
-        answer=SessionAppended(stream=stream.id),
+        answer=SessionAppended(stream=stream.id, erased=erased),
     )  # fmt: skip
     if new and batch.events:
-        taking.keys[batch.mark] = KnownKey(key=batch.mark, stream=stream.id, seq=1, payload="session", rank=0, heard=0,
-                                         prompt_at=None)  # fmt: skip
+        write_mark(conn, batch.project, batch.mark, stream.id, until)
     for event in batch.events:
         taking.take(event)
     if batch.ended and stream.last_seq > stream.covered_seq:
@@ -245,6 +260,14 @@ def _write(conn: Connection, taking: _Taking) -> None:
         conn.run(_MOVE, {
             "id": stream.id, "last_seq": stream.last_seq, "now": taking.now, "tokens": stream.pending_tokens,
         })  # fmt: skip
+
+
+def _since_erased(batch: SessionBatch, until: int) -> SessionBatch:
+    """Without what was erased; its title is made of the first words. What nobody dated may be of before."""
+    if not until:
+        return batch
+    events = tuple(e for e in batch.events if e.dated and e.occurred_at_us > until)
+    return replace(batch, header=replace(batch.header, title=None), events=events)
 
 
 def _create(conn: Connection, batch: SessionBatch) -> StreamRow:
@@ -374,12 +397,15 @@ from sessions x join streams s on s.id = x.stream_id join subjects u on u.id = s
 where s.erased_at is null and u.erased_at is null and x.project_id = :project """
 _BY_STREAM = text(_COLUMNS + "and x.stream_id = :stream")
 _BY_NATIVE = text(_COLUMNS + "and x.native_id = :native and (:agent is null or x.agent = :agent)")
-_LIST = text(_COLUMNS + "and x.stream_id < :before and (:agent is null or x.agent = :agent)"
-             " order by x.stream_id desc limit :limit")  # fmt: skip
+_LIST = text(
+    _COLUMNS
+    + """and (:agent is null or x.agent = :agent) and (:before is null or (coalesce(x.started_at, 0), x.stream_id)
+  < (select coalesce(started_at, 0), stream_id from sessions where stream_id = :before))
+order by coalesce(x.started_at, 0) desc, x.stream_id desc limit :limit"""
+)
 _UNDIGESTED = text(_COLUMNS + "and x.digested_seq < s.last_seq and x.genuine > 0 and x.worktree = :worktree"
                    " order by x.last_event_at desc limit :limit")  # fmt: skip
 _CHILDREN = text(_COLUMNS + "and x.agent = :agent and x.parent = :native order by x.stream_id")
-_NEWEST = 2**63 - 1
 
 
 def _session(r: tuple[Any, ...]) -> SessionRow:
@@ -404,8 +430,8 @@ def find_native_session(conn: Connection, project: int, native: str, agent: str 
 def list_sessions(
     conn: Connection, project: int, *, agent: str | None = None, before: int | None = None, limit: int = 50
 ) -> list[SessionRow]:
-    """Newest first."""
-    params = {"project": project, "agent": agent, "before": _NEWEST if before is None else before, "limit": limit}
+    """The last begun first. `before`: those that come after this one in the list."""
+    params = {"project": project, "agent": agent, "before": before, "limit": limit}
     return [_session(r) for r in conn.rows(_LIST, params)]
 
 

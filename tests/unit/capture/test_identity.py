@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from everkept.capture.identity import Checkout, look_at, normalise_remote, project_name
+from everkept.capture.identity import Checkout, look_at, name_for, normalise_remote
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,15 @@ def test_a_marker_is_trusted_only_with_its_place() -> None:
 
 
 def test_two_folders_of_the_same_name_are_two_projects() -> None:
-    assert project_name("path", "/one/app") != project_name("path", "/two/app")
-    assert project_name("common_dir", "/one/app/.git").startswith("app-")
-    assert project_name("remote", "github.com/acme/app") == "github.com/acme/app"
+    assert name_for(Checkout(cwd="/one/app").signs()) != name_for(Checkout(cwd="/two/app").signs())
+    assert name_for([("common_dir", "/one/app/.git")]).startswith("app-")
+    assert name_for(Checkout(cwd="/a", remote="github.com/acme/app", root="29a03178").signs()) == "github.com/acme/app"
+
+
+def test_a_repository_without_a_remote_is_named_by_its_folder_and_its_first_commit() -> None:
+    root = "29a031787836ca5879ed9d3b590d9e905dfc104f"
+    here = Checkout(cwd="/code/cli/src", top="/code/cli", common_dir="/code/cli/.git", root=root)
+    assert name_for(here.signs()) == "cli-29a03178"
+    worktree = Checkout(cwd="/tmp/w1", top="/tmp/w1", common_dir="/code/cli/.git", root=root)
+    assert name_for(worktree.signs()) == "cli-29a03178"
+    assert name_for(Checkout(cwd="/code/cli", root="f" * 40).signs()) == "cli-ffffffff"

@@ -15,6 +15,7 @@ from tests.data.redaction.corpus import TOKENS, Sample, make_held_out, make_ordi
 
 from everkept.capture.redaction import (
     EngineName,
+    cleaned,
     find_secrets,
     redact,
     redact_json,
@@ -26,6 +27,7 @@ from everkept.capture.redaction.image import image_of
 from everkept.capture.redaction.patterns import NotTranslatable, compiled, python_syntax, word_finder
 from everkept.capture.redaction.vendored import source, vendored_rules
 from everkept.domain.session import FIELD_CHARS_MAX
+from everkept.hook.hook_script import secrets_in
 
 ENGINES: tuple[EngineName, ...] = ("re2", "re")
 SECRETS = list(make_secrets(seed=1, rounds=1))
@@ -223,6 +225,7 @@ def test_json_without_secrets_stays_equal_and_redacting_twice_changes_nothing(va
         ("a <private>b <private>c</private> d</private> e", "a  e"),
         ("a <private>b", "a "),
         ("<private>a</private>b<private>c</private>d", "bd"),
+        ("a &lt;private&gt;b&lt;/private&gt; c", "a  c"),
         ("a\n<private reason='x'>\nb\n</private>\nc", "a\n\nc"),
         ("<pri<private>x</private>vate>y", ""),
         ("no marks, but privateer and <privates>", "no marks, but privateer and <privates>"),
@@ -273,3 +276,22 @@ def test_a_pattern_that_an_engine_cannot_run_is_refused_with_a_reason(engine):
 def test_words_are_found_in_whatever_case(engine):
     find = word_finder(["token", "key", "xoxb"], engine)
     assert ({0, 1}, set(), set()) == (find(b"my TOKEN and Key"), find(b"nothing"), find(b""))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("sample", SECRETS[::15], ids=lambda sample: sample.kind)
+def test_what_the_hook_masks_is_masked_on_every_other_way_in(sample, engine):
+    masked = [sample.text[start:end] for start, end, _ in secrets_in(sample.text)]
+    text = redact(sample.text, engine=engine).text
+    assert [secret for secret in masked if secret in text] == []
+
+
+def test_a_token_by_its_shape_is_a_secret_however_little_random_it_is():
+    token = "ghp_" + "a1B2" * 9
+    assert secrets_in(token)
+    assert redact(f"use {token} here").text == "use [redacted:github-token] here"
+
+
+def test_what_is_cleaned_holds_neither_secrets_nor_private_parts():
+    token = "ghp_" + "7Yk2mQx9LrT4vBn8WcZ3pHs6JdF1gKa5Ue0R"
+    assert cleaned(f"Use {token}.<private> The safe: 4711.</private> Done.") == "Use [redacted:github-pat]. Done."

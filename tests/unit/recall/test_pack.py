@@ -36,9 +36,25 @@ def test_pack_stays_within_the_budget_and_keeps_the_best() -> None:
     assert "evt_1_19" not in packed.kept
 
 
-def test_pack_passes_over_what_is_too_long() -> None:
-    packed = pack([turn(1, "x" * 5000), turn(2)], 60)
+def test_the_best_that_is_too_long_is_cut_around_the_answer_and_not_replaced_by_a_lesser_one() -> None:
+    long = "\n".join(["filler"] * 400 + ["the port is 8443"] + ["filler"] * 400)
+    packed = pack([turn(1, long), turn(2)], 70, question="which port?")
+    assert packed.kept == {"evt_1_1"}
+    assert "the port is 8443" in packed.text
+    assert packed.cut["evt_1_1"][0] == packed.cut["evt_1_1"][-1] == "…"
+    assert packed.tokens <= 70
+    assert packed.left_out == f"1 result of {estimate_tokens(turn(2).text)} tokens did not fit"
+
+
+def test_what_finds_no_room_at_all_is_told_even_where_a_lesser_one_fits() -> None:
+    packed = pack([turn(1, "long " * 500), turn(2)], 40)
     assert packed.kept == {"evt_1_2"}
+    assert packed.left_out == f"1 result of {estimate_tokens('long ' * 500)} tokens did not fit"
+
+
+def test_everything_that_fits_leaves_nothing_out() -> None:
+    packed = pack([turn(1), turn(2)], 1000)
+    assert (packed.left_out, packed.cut) == (None, {})
 
 
 def test_pack_with_a_budget_under_one_item_says_so() -> None:

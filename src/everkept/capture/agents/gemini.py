@@ -19,6 +19,7 @@ from everkept.capture.agents.markers import heard
 from everkept.capture.agents.reading import Format, Line, Reading, as_text
 from everkept.capture.agents.records import (
     Record,
+    decoded,
     first_records,
     lines_in,
     oldest_first,
@@ -58,7 +59,7 @@ def recognise(path: Path) -> bool:
 def _beginning(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            return file.read(_BEGINNING_BYTES).decode("utf-8", errors="replace")
+            return decoded(file.read(_BEGINNING_BYTES))
     except OSError:
         return ""
 
@@ -89,7 +90,7 @@ def _is_record(record: Record) -> bool:
 
 def _document(path: Path) -> Iterator[Line]:
     """A document's head is its first record, each of its messages another; what is torn off is the last one."""
-    text = path.read_bytes().decode("utf-8", errors="replace").removeprefix("\ufeff")
+    text = decoded(path.read_bytes())
     opening = _MESSAGES.search(text)
     if opening is None:
         yield Line(1, text)

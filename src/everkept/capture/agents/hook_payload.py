@@ -25,6 +25,7 @@ from everkept.capture.agents.records import (
     text_in,
     time_us,
 )
+from everkept.capture.redaction import cleaned
 from everkept.domain.session import AgentEvent, Kind, natural_key
 from everkept.hook.hook_script import SESSION_NAMES, find_text, kind_of
 
@@ -97,7 +98,7 @@ class _Told:
         payload = record.get("payload")
         self.payload: Record = payload if isinstance(payload, dict) else {}
         self._inner: Record = record_in(self.payload, "payload", "properties")
-        self.agent = text_in(dict(record), "agent") or "unknown"
+        self.agent = cleaned(text_in(dict(record), "agent")).strip() or "unknown"
         self.native = text_in(dict(record), "event")
         self._at_ns = record["at_ns"] if isinstance(record.get("at_ns"), int) else 0
         self._raw = text_in(dict(record), "raw")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
+from everkept.capture.agents.markers import is_no_news
 from everkept.capture.redaction import redacted_and_shortened, strip_private
 from everkept.domain.context import OFFER_MARK, OPENING
 from everkept.domain.passage import analyse
@@ -33,14 +34,15 @@ def prepare(events: Iterable[AgentEvent], *, secret: bytes, now_us: int) -> tupl
     `secret` is the project's: what is kept of keys and payloads tells nothing without it.
     """
     ready = []
-    at = now_us
+    at: int | None = None
     for event in events:
         at = at if event.occurred_at_us is None else event.occurred_at_us
-        ready.append(_prepare(event, at, secret))
+        ready.append(_prepare(event, at, now_us, secret))
     return tuple(ready)
 
 
-def _prepare(event: AgentEvent, at: int, secret: bytes) -> NewSessionEvent:
+def _prepare(event: AgentEvent, told_at: int | None, now_us: int, secret: bytes) -> NewSessionEvent:
+    at = now_us if told_at is None else told_at
     clean = without_ours(redacted(event))
     content, metadata = kept(clean)
     name = clean.tool.name if clean.tool is not None else None
@@ -58,8 +60,18 @@ def _prepare(event: AgentEvent, at: int, secret: bytes) -> NewSessionEvent:
         evidence=event.evidence,
         counts=(event.kind == "prompt" and event.genuine) or (event.tool is not None and event.tool.ended),
         tokens=estimate_tokens(content),
-        analysed=analyse(shortened(content, INDEXED_CHARS_MAX), speaker=name, occurred_at_us=at),
+        analysed=analyse(_searched(clean, content), speaker=name, occurred_at_us=at),
+        dated=told_at is not None,
     )
+
+
+def _searched(event: AgentEvent, content: str) -> str:
+    """What it is found by. The name of an event in which nothing was said or done is nothing to be found by, and
+    neither is what an agent puts into the user's role around the words of people.
+    """
+    told = event.text or event.items or event.tool
+    no_news = is_no_news(event.text, str(event.extra.get("not_typed", "")))
+    return shortened(content, INDEXED_CHARS_MAX) if told and not no_news else ""
 
 
 def _payload(event: AgentEvent) -> str:
@@ -98,9 +110,10 @@ def redacted(event: AgentEvent) -> AgentEvent:
         detail=_fit(event.detail),
         items=tuple((_fit(item), state) for item, state in event.items),
         tool=None if event.tool is None else _fit_call(event.tool),
-        cwd=None if event.cwd is None else _UNFIT.sub("\ufffd", event.cwd),
-        branch=None if event.branch is None else _UNFIT.sub("\ufffd", event.branch),
-        extra={key: _fit(value) if isinstance(value, str) else value for key, value in event.extra.items()},
+        cwd=fit(event.cwd),
+        branch=fit(event.branch),
+        model=fit(event.model),
+        extra=_fit_json(event.extra),
     )
 
 
@@ -120,8 +133,16 @@ def _fit(text: str) -> str:
     return redacted_and_shortened(strip_private(_UNFIT.sub("\ufffd", text))).text if text else text
 
 
+def _fit_json(value: Any) -> Any:
+    if isinstance(value, str):
+        return _fit(value)
+    if isinstance(value, Mapping):
+        return {_fit(str(name)): _fit_json(item) for name, item in value.items()}
+    return [_fit_json(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 def fit(text: str | None) -> str | None:
-    """A title or a branch, as safe as what is kept of an event."""
+    """A title, a folder or the name of an agent, as safe as what is kept of an event."""
     return _fit(text) if text else None
 
 

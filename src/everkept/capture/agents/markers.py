@@ -7,6 +7,7 @@ still evidence of what happened (the output of a command is; a reminder to the m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -151,6 +152,16 @@ MARKERS: Final[Mapping[str, Markers]] = {
     ),
 }
 _NONE: Final = Markers()
+_NO_NEWS: Final = frozenset(marker.reason for marker in (_REMINDER, _CONTEXT, _HOOK))
+_OWN_COMMAND = re.compile(
+    r"\s*(?:<local-command-(?:stdout|stderr)>|<command-(?:name|message)>(?!.*<command-args>\s*[^<\s]))", re.DOTALL
+)
+"""A command to the agent itself, such as `/model`, without words of a person behind it, and what it printed."""
+
+
+def is_no_news(text: str, reason: str) -> bool:
+    """Whether what nobody typed, for this reason, tells nothing of the work: nobody looks for it."""
+    return reason in _NO_NEWS or (bool(reason) and _OWN_COMMAND.match(text) is not None)
 
 
 def heard(agent: str, text: str) -> Heard:

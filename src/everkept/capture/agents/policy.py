@@ -82,7 +82,10 @@ def _ignored(event: AgentEvent, policy: Policy, folder: str) -> str | None:
     if event.tool is None or not policy.ignore:
         return None
     words = (word for text in _asked(event.tool) for word in hook_script._words(text))
-    return "ignored paths" if any(policy.ignores(os.path.join(folder, word)) for word in words) else None
+    if any(policy.ignores(os.path.join(folder, word)) for word in words):
+        return "ignored paths"
+    commands = (event.tool.command or "", *hook_script._commands(_loaded(event.tool.input)))
+    return "ignored paths" if any(policy.may_reach_ignored(each, folder) for each in commands) else None
 
 
 def _asked(call: ToolCall) -> Iterator[str]:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 
 from everkept.capture.agents.reading import Line
 from everkept.domain.session import FIELD_CHARS_MAX, shortened
+from everkept.hook import hook_script
 
 Record = dict[str, Any]
 
 LINE_BYTES_MAX: Final = 64 * 1_048_576
 """A longer line is unreadable, and only its head is kept."""
+UTF_16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 HEAD_BYTES: Final = 32_768
 _SMALL_BYTES: Final = 1_048_576
 BEYOND_CUT_CHARS: Final = 8_192
@@ -29,19 +33,38 @@ _UNITS: Final = ((1e8, 1e11, 1e6), (1e11, 1e14, 1e3), (1e14, 1e17, 1.0), (1e17, 
 
 
 def lines_in(path: Path) -> Iterator[Line]:
-    """Every line of a file, numbered from 1; bytes that are no UTF-8 become U+FFFD. Raises OSError."""
+    """Every line of a file, numbered from 1; bytes that are no text become U+FFFD. Raises OSError.
+
+    It is UTF-8, or UTF-16 where it begins with the mark of that.
+    """
     number = 0
     with path.open("rb") as file:
-        while raw := file.readline(LINE_BYTES_MAX + 1):
+        readline = _reader_of_lines(file)
+        while raw := readline(LINE_BYTES_MAX + 1):
             number += 1
             if len(raw) > LINE_BYTES_MAX:
                 head = raw[:HEAD_BYTES]
                 while raw and not raw.endswith(b"\n"):
-                    raw = file.readline(LINE_BYTES_MAX)
+                    raw = readline(LINE_BYTES_MAX)
                 # A cut object is no JSON, so that it is counted as unreadable.
                 raw = head.rstrip(b"}")
             text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
             yield Line(number, text.removeprefix("\ufeff") if number == 1 else text)
+
+
+def _reader_of_lines(file: BufferedReader) -> Callable[[int], bytes]:
+    """Reads at most so much of the next line, as UTF-8."""
+    wide = file.read(2) in UTF_16_MARKS
+    file.seek(0)
+    if not wide:
+        return file.readline
+    text = TextIOWrapper(file, encoding="utf-16", errors="replace", newline="\n")
+    return lambda limit: text.readline(limit).encode("utf-8", errors="replace")
+
+
+def decoded(data: bytes) -> str:
+    """The text of a file, in UTF-8 or, as its first bytes say, in UTF-16; bytes that are no text become U+FFFD."""
+    return hook_script.as_text(data)
 
 
 def load(raw: str) -> Record | None:
@@ -185,7 +208,7 @@ def text_of_file(path: Path) -> str:
     """The beginning of a small file that stands beside a transcript; empty where it cannot be read."""
     try:
         with path.open("rb") as file:
-            return file.read(_SMALL_BYTES).decode("utf-8", errors="replace")
+            return decoded(file.read(_SMALL_BYTES))
     except OSError:
         return ""
 

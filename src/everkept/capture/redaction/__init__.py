@@ -8,10 +8,10 @@ from __future__ import annotations
 from everkept.capture.redaction.finding import Found, Unusable, find_secrets, unusable_rules
 from everkept.capture.redaction.patterns import EngineName, default_engine
 from everkept.capture.redaction.private import strip_private
-from everkept.capture.redaction.redacting import Redacted, redact, redact_json, redacted_and_shortened
+from everkept.capture.redaction.redacting import Redacted, cleaned, redact, redact_json, redacted_and_shortened
 
 __all__ = [
-    "Redacted", "redact", "redact_json", "redacted_and_shortened",
+    "Redacted", "cleaned", "redact", "redact_json", "redacted_and_shortened",
     "Found", "find_secrets",
     "strip_private",
     "EngineName", "Unusable", "default_engine", "unusable_rules",

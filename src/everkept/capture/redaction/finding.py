@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from everkept.capture.redaction.assignments import ASSIGNMENT_RULES
 from everkept.capture.redaction.credentials import CREDENTIAL_RULES
+from everkept.capture.redaction.hook_rules import HOOK_RULES
 from everkept.capture.redaction.image import image_of, is_taken, whole_markers
 from everkept.capture.redaction.patterns import EngineName, NotTranslatable, compiled, default_engine, word_finder
 from everkept.capture.redaction.private_keys import find_private_keys
@@ -104,7 +105,7 @@ def _rules(engine: EngineName) -> tuple[list[Rule], list[frozenset[int]], Callab
     unusable = {rule.rule for rule in unusable_rules(engine)}
     vendored: list[VendoredRule] = [rule for rule in vendored_rules() if rule.id not in unusable]
     rules: list[Rule] = [_PrivateKeyRule(), *(rule for rule in vendored if rule.id != GENERIC)]
-    rules += [*CREDENTIAL_RULES, *ASSIGNMENT_RULES, *(rule for rule in vendored if rule.id == GENERIC)]
+    rules += [*CREDENTIAL_RULES, *ASSIGNMENT_RULES, *(rule for rule in vendored if rule.id == GENERIC), *HOOK_RULES]
     words = sorted({word for rule in rules for word in rule.keywords})
     number = {word: place for place, word in enumerate(words)}
     words_of = [frozenset(number[word] for word in rule.keywords) for rule in rules]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_MARK: Final = re.compile(r"<\s*(/?)\s*private\b[^<>]*>", re.IGNORECASE)
+_MARK: Final = re.compile(r"(?:<|&lt;)\s*(/?)\s*private\b[^<>]{0,1000}?(?:>|&gt;)", re.IGNORECASE)
 
 
 def strip_private(text: str) -> str:

@@ -11,6 +11,7 @@ from everkept.capture.redaction.assignments import ASSIGNMENT, is_secret_field
 from everkept.capture.redaction.finding import Found, find_secrets
 from everkept.capture.redaction.image import MARKER, image_of, is_taken
 from everkept.capture.redaction.patterns import EngineName
+from everkept.capture.redaction.private import strip_private
 from everkept.domain.session import shortened
 
 
@@ -34,6 +35,11 @@ def redact(text: str, *, engine: EngineName | None = None) -> Redacted:
         counts.update(secret.rule for secret in found)
         text = _replaced(text, found)
     return Redacted(text=text, counts=dict(counts))
+
+
+def cleaned(text: str) -> str:
+    """What may be kept of a text, whoever wrote it and whatever the way in: no private part of it, and no secret."""
+    return redact(strip_private(text)).text
 
 
 def redacted_and_shortened(text: str) -> Redacted:

@@ -149,4 +149,5 @@ def title_of(call: ToolCall) -> str:
     """A call in a few words: its command, or its name and the files."""
     if call.command:
         return one_line(call.command, 120)
-    return one_line(" ".join([call.name, *call.paths[:3]]), 120)
+    name = "a call of a tool without a name" if call.name == "unknown" else call.name
+    return one_line(" ".join([name, *call.paths[:3]]), 120)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from everkept.domain.digest.clip import clip, code, inert_lines, one_line
+from everkept.domain.digest.outcomes import AN_ANSWER
 from everkept.domain.digest.page import counted, end_words, paths, quoted, time_text
-from everkept.domain.digest.values import Digest, FailedCommand, OpenEnd
+from everkept.domain.digest.values import CommandRun, Digest, FailedCommand, OpenEnd
 from everkept.domain.shell import CHANGES
 
 HANDOFF_CHARS_MAX: Final = 2_500
@@ -163,11 +164,15 @@ def _failing(failing: Sequence[FailedCommand]) -> list[str]:
 
 def _worked(digest: Digest) -> list[str]:
     """How the next one may check its own work: tests and builds, rather than what moved files about."""
-    ran = [(run.seq, run.command) for run in digest.commands if run.outcome == "ok" and not run.looks]
+    ran = [(run.seq, run.command) for run in digest.commands if _came_out_well(run)]
     ran += [(failed.fix.seq, failed.command) for failed in digest.failed if failed.fix is not None and not failed.looks]
     told = (command for _, command in sorted(ran, reverse=True) if command.partition(" ")[0] not in CHANGES)
     last = list(dict.fromkeys(told))[:_WORKED_SHOWN]
     return [f"Came out well last: {', '.join(map(code, last))}"] if last else []
+
+
+def _came_out_well(run: CommandRun) -> bool:
+    return run.outcome == "ok" and not run.looks and not run.decided_by.endswith(AN_ANSWER)
 
 
 def _files(digest: Digest) -> list[str]:

@@ -19,6 +19,10 @@ BY_OUTPUT: Final = "the output says "
 """How the rule begins where the exit code does not tell the outcome."""
 
 
+AN_ANSWER: Final = " is an answer"
+"""How the rule ends where a program failed by its exit code alone: it told what it found."""
+
+
 class Verdict(NamedTuple):
     outcome: Outcome
     rule: str
@@ -50,9 +54,9 @@ def _answer(call: ToolCall, command: Command) -> Verdict | None:
     """A failure that is an answer: nothing found, not equal, nothing to commit."""
     output = _without_code_line(call.output)
     if command.program.startswith("git commit") and _NOTHING_TO_COMMIT.search(output):
-        return Verdict("ok", "nothing to commit is an answer")
+        return Verdict("ok", f"nothing to commit{AN_ANSWER}")
     if is_answer(command.program) and call.exit_code in (1, None) and not _told_error(output):
-        return Verdict("ok", f"exit code 1 of {command.program} is an answer")
+        return Verdict("ok", f"exit code 1 of {command.program}{AN_ANSWER}")
     return None
 
 

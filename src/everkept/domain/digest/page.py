@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from everkept.domain.digest.clip import clip, code, inert, inert_lines, one_line
-from everkept.domain.digest.outcomes import BY_OUTPUT
+from everkept.domain.digest.outcomes import AN_ANSWER, BY_OUTPUT
 from everkept.domain.digest.values import CommandRun, Decision, Digest, ErrorMet, FailedCommand, FileChange, Said
 
 PAGE_CHARS_MAX: Final = 6_000
@@ -85,6 +85,7 @@ _TITLES: Final = (
     "Files",
     "Commands that failed",
     "Commands",
+    "Errors",
     "Open ends",
     "What the agent said",
 )
@@ -108,6 +109,7 @@ def _sections(digest: Digest) -> list[_Section]:
         _Section("Decisions", "decision", decisions, 2, range(len(decisions))[::-1]),
         _Section("Files", "file", files, 6, [*_files_order(digest.files), *range(len(digest.files), len(files))]),
         _Section("Prompts", "prompt", numbered, 2, _ends_first(len(numbered))),
+        _Section("Errors", "error", errors := list(map(_error, digest.errors)), 2, range(len(errors))),
         _Section("Commands", "command", entries := _commands(digest), 3, range(len(entries))),
     ]  # fmt: skip
 
@@ -202,10 +204,9 @@ def mended(command: FailedCommand) -> str:
 
 
 def _commands(digest: Digest) -> list[str]:
-    """Commits, calls that were stopped, errors of tools, commands that do something, and those that look as one."""
+    """Commits, calls that were stopped, commands that do something, and those that look as one."""
     lines = [f"- committed {commit.id} on {code(commit.branch)}: {quoted(commit.subject)}" for commit in digest.commits]
     lines += [f"- {call.outcome}: {code(call.what)}" for call in digest.stopped]
-    lines += map(_error, digest.errors)
     lines += [_run(run) for run in reversed(digest.commands) if not run.looks]
     looks = [run for run in digest.commands if run.looks]
     if looks:
@@ -223,9 +224,9 @@ def _error(error: ErrorMet) -> str:
 
 def _run(run: CommandRun) -> str:
     times = f", {run.times} times" if run.times > 1 else ""
-    rule = run.decided_by.removesuffix(" is an answer")
-    told = f" ({inert(rule)})" if rule != run.decided_by else ""
-    return f"- {code(run.command)}: {run.outcome}{told}{times}"
+    answer = run.decided_by.removesuffix(AN_ANSWER)
+    told = f"no failure ({inert(answer)})" if answer != run.decided_by else run.outcome
+    return f"- {code(run.command)}: {told}{times}"
 
 
 def _earlier(said: Said) -> str:

@@ -61,9 +61,22 @@ def _take(turn: Turn, entry: SessionEvent) -> None:
         turn.ended = False
         turn.stopped_by = entry if event.tool.outcome in ("interrupted", "denied") else None
     elif event.kind == "turn_end":
+        if _hands_over_last_words(event) and not (turn.said and _same_words(turn.said.event, event)):
+            turn.said = turn.last = entry
+            turn.stopped_by = None
         turn.ended = True
     if event.kind in ("turn_end", "notification", "other", "prompt") and _tells_interruption(event):
         turn.stopped_by, turn.ended = entry, False
+
+
+def _hands_over_last_words(event: AgentEvent) -> bool:
+    """A hook at the end of a turn may tell what no transcript does."""
+    told = event.source == "hook" and event.evidence and bool(event.text.strip())
+    return told and event.detail not in ("failed", "error", "interrupted") and not _tells_interruption(event)
+
+
+def _same_words(one: AgentEvent, other: AgentEvent) -> bool:
+    return one.text.split() == other.text.split()
 
 
 def _tells_interruption(event: AgentEvent) -> bool:

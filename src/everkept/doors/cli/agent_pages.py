@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from everkept.api import views as v
+from everkept.domain.digest.clip import clean as without_codes
 from everkept.doors.cli import screen
-from everkept.doors.cli.wording import clean, clip, count, lines, minute
+from everkept.doors.cli.wording import clean, clip, count, minute
 
 EVENT_CHARS = 600
 EVENT_LINES = 8
@@ -68,15 +69,15 @@ def event_list(events: Iterable[v.Message]) -> Table:
         drawn.add_column(style=style, no_wrap=True)
     drawn.add_column(overflow="fold")
     for event in events:
-        kind = str(event.metadata.get("kind", event.role))
+        kind = event.metadata.get("extra", {}).get("not_typed") or event.metadata.get("kind", event.role)
         body = Text("(erased)", style="dim") if event.content is None else Text(_shortened(event.content))
         body.append(f"  {event.event_id}", style="dim")
-        drawn.add_row(minute(event.occurred_at), clean(event.name or kind), body)
+        drawn.add_row(minute(event.occurred_at), clean(event.name or str(kind)), body)
     return drawn
 
 
 def _shortened(content: str) -> str:
-    shown = lines(content).splitlines()
+    shown = without_codes(content).splitlines()
     text = "\n".join(shown[:EVENT_LINES])
     cut = text[:EVENT_CHARS].rstrip()
     left = len(content) - len(cut)

@@ -41,5 +41,7 @@ def _problems(wiring: Wiring, home: Path) -> Iterator[str]:
         yield f"the hooks' Python {wiring.interpreter} is not there any more"
     if not wiring.hook_exists:
         yield f"{home / 'hook.py'} is missing"
+    if not (home / "worker.json").is_file():
+        yield f"{home / 'worker.json'} is missing: no worker starts to take in what the hooks leave"
     if wiring.switched_off:
         yield f"`{wiring.switched_off}` in its settings switches all hooks off"

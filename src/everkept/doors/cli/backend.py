@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from everkept import config
+from everkept.domain.scope import sign_in_words
 from everkept.doors.cli.options import DEFAULT_PROJECT
 from everkept.doors.cli.screen import say
+from everkept.doors.cli.waiting import records_waiting, take_in, tell_what_waits
 from everkept.errors import EverkeptError, ExtraMissing, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ async def memory_here(project: str | None, *, worker: bool = False) -> AsyncIter
     checkout = await checkout_here()
     async with _reach(project or DEFAULT_PROJECT, worker=worker) as reached:
         if project is None:
-            scope = await reached.resolve_scope(checkout)
+            scope = await _scope_of(reached, checkout)
         else:
             scope = Scope(project=project, found_by="named", value=project)
         service = await reached.service(scope.project)
@@ -90,6 +92,20 @@ async def memory_here(project: str | None, *, worker: bool = False) -> AsyncIter
             say(f"note: .everkept.toml names the project {checkout.marker}, and counts once you trust it: "
                 "everkept projects trust")  # fmt: skip
         yield Here(service, scope, checkout)
+
+
+async def _scope_of(reached: Reached, checkout: Checkout) -> v.Scope:
+    """Raises NotFound, which does not say that there is no memory of the folder while records wait that may be."""
+    try:
+        return await reached.resolve_scope(checkout)
+    except NotFound as error:
+        if not (waiting := await records_waiting(config.load().home)):
+            raise
+        raise NotFound(
+            f"{error.message}; but {waiting:,} records of hooks still wait to be taken in, and may be of this folder: "
+            "`everkept worker --until-idle` takes them in",
+            **error.details,
+        ) from error
 
 
 async def trust_marker_here() -> v.Scope:
@@ -107,6 +123,13 @@ async def scope_here(memory: Service) -> v.Scope | None:
         return None
 
 
+async def tell_of_folder(memory: Service, project: str) -> None:
+    """Say so where the current folder has a project of its own and another one answers."""
+    here = await scope_here(memory)
+    if here is not None and here.project != project:
+        say(f"this is the memory of project {project}; this folder's has --project {here.project}")
+
+
 async def checkout_here() -> Checkout:
     from everkept.capture.identity import look_at, with_root
 
@@ -116,9 +139,8 @@ async def checkout_here() -> Checkout:
 def scope_line(scope: v.Scope) -> str:
     if scope.found_by == "named":
         return f"project {scope.project}, that of your key"
-    by = {"root": "first commit", "common_dir": "git folder"}.get(scope.found_by, scope.found_by)
     value = "" if scope.value == scope.project else f" {scope.value}"
-    return f"project {scope.project}, found by the {by}{value}"
+    return f"project {scope.project}, found by the {sign_in_words(scope.found_by)}{value}"
 
 
 class Reached(Protocol):
@@ -158,10 +180,13 @@ async def _reach(project: str, *, worker: bool) -> AsyncIterator[Reached]:
         url = settings.url or await find_server_here(settings, project)
         if url:
             say(f"using the server at {url}")
+            await tell_what_waits(settings.home)
             yield _Opened(lambda name: remote_service(url, settings, name), closing)
             return
         say(f"using the store in {settings.home} (no server of it at {settings.server.bind})")
-        yield await closing.enter_async_context(application(settings, worker=worker))
+        opened = await closing.enter_async_context(application(settings, worker=worker))
+        await take_in(opened, settings.home)
+        yield opened
 
 
 async def find_server_here(settings: config.Settings, project: str) -> str | None:

@@ -14,6 +14,7 @@ from rich.text import Text
 from everkept.api import views as v
 from everkept.api.diagnosing import DiagnosisHere
 from everkept.api.secrets import SecretPlace, SecretScan
+from everkept.domain.scope import sign_in_words
 from everkept.doors.cli.status_page import lanes_table, workers_table
 from everkept.doors.cli.wording import ago, clean, count, minute, size
 
@@ -99,7 +100,8 @@ def _figures(found: v.Diagnosis) -> Table:
 def _agents(found: DiagnosisHere) -> Table:
     spool, folder = found.spool, found.folder
     oldest = f", the oldest {ago(spool['oldest_at'], found.at)}" if spool["oldest_at"] else ""
-    whose = f"project {folder['project']}, found by {folder['found_by']}" if folder["project"] else "no memory yet"
+    found_by = f", found by the {sign_in_words(folder['found_by'])}" if folder["project"] else ""
+    whose = f"project {folder['project']}{found_by}" if folder["project"] else "no memory yet"
     return _grid({
         "this folder": f"{folder['place']}: {whose}",
         "spool": f"{count(spool['waiting'], 'record')} waiting{oldest}, {spool['aside']} set aside",

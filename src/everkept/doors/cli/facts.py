@@ -45,6 +45,7 @@ async def remember(
             text, subject=subject, predicate=predicate, object=object, entity=entity, valid_from=since,
             valid_until=until, confidence=confidence, pinned=pin, key=key_or_new(key),
         )  # fmt: skip
+        await backend.tell_of_folder(memory, common.project)
     if common.json:
         screen.emit(fact)
     else:
@@ -69,6 +70,7 @@ async def facts(
             subject=subject, query=query, as_of=as_of, known_at=known_at, include_retired=retired, limit=limit,
             cursor=cursor,
         )  # fmt: skip
+        await backend.tell_of_folder(memory, common.project)
     if common.json:
         screen.emit(page)
         return

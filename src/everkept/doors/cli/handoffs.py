@@ -30,7 +30,7 @@ async def list_handoffs(
     """List where sessions left off, newest first, and what a session here is offered; show or take one."""
     async with backend.memory_here(common.project) as here:
         page = await here.memory.list_handoffs(state=None if state == "all" else state, limit=limit, cursor=cursor)
-        choice = await here.memory.choose_handoff(worktree=here.checkout.place, branch=here.checkout.branch)
+        choice = await _offered_here(here)
     if common.json:
         screen.emit(page)
         return
@@ -41,8 +41,16 @@ async def list_handoffs(
 
     screen.show(handoff_list(page.items))
     screen.say(count(len(page.items), "handoff") + more(page.next_cursor))
-    if choice.chosen is not None:
+    if choice is not None and choice.chosen is not None:
         screen.say(f"a session in this folder is offered {choice.chosen.id}: {choice.because}")
+
+
+async def _offered_here(here: backend.Here) -> v.HandoffChoice | None:
+    """None where the folder's memory is another one than what answers: a session here is offered nothing of it."""
+    own = here.scope if here.scope.found_by != "named" else await backend.scope_here(here.memory)
+    if own is None or own.project != here.scope.project:
+        return None
+    return await here.memory.choose_handoff(worktree=here.checkout.place, branch=here.checkout.branch)
 
 
 @handoffs.command(name="show")

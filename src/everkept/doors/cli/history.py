@@ -22,6 +22,7 @@ async def list_threads(
     """List conversations, and how much of each is remembered; show, end or set one."""
     async with backend.memory(common.project) as memory:
         page = await memory.list_threads(subject=subject, limit=limit, cursor=cursor)
+        await backend.tell_of_folder(memory, common.project)
     if common.json:
         screen.emit(page)
         return
@@ -113,6 +114,7 @@ async def episodes(
     """List episodes: summaries of stretches of conversation, with what was learned."""
     async with backend.memory(common.project) as memory:
         page = await memory.list_episodes(thread=thread, subject=subject, query=query, limit=limit, cursor=cursor)
+        await backend.tell_of_folder(memory, common.project)
     if common.json:
         screen.emit(page)
         return

@@ -18,6 +18,7 @@ from cyclopts import Parameter
 from everkept.doors.cli import backend
 from everkept.doors.cli.options import DEFAULT_PROJECT
 from everkept.doors.cli.screen import say
+from everkept.doors.cli.waiting import DRAIN_S
 from everkept.doors.mcp.opening import Opening, Wire, answer_opening, claimed_wire
 from everkept.errors import ExtraMissing
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from everkept.doors.mcp.place import Memories, Place, Waiting
     from everkept.doors.mcp.server import Context
 
-DRAIN_S = 0.2
-"""What taking in the hooks' records may take before a tool answers; the rest waits for the next call or the worker."""
 LOG_LEAST = "warning"
 """What is worth a line on stderr, which some agents show to people."""
 ROOTS_S = 2.0

@@ -109,6 +109,7 @@ async def recall(
     limit: Limit = 10,
     explain: Annotated[bool, Switch, Parameter(help="Show how each score came about.")] = False,
     held_back: Annotated[bool, Switch, Parameter(help="Show what matched and was left out, and why.")] = False,
+    full: Annotated[bool, Switch, Parameter(help="Show all of a long text, not only the lines that match.")] = False,
     common: Common = COMMON,
 ) -> None:
     """Search what was said, stated and summarised."""
@@ -117,22 +118,20 @@ async def recall(
             query, subject=subject, thread=thread, limit=limit, tokens=tokens, as_of=as_of, known_at=known_at,
             explain=explain, held_back=held_back,
         )  # fmt: skip
-        here = await backend.scope_here(memory)
-    if here is not None and here.project != common.project:
-        screen.say(f"this is the memory of project {common.project}; this folder's has --project {here.project}")
+        await backend.tell_of_folder(memory, common.project)
     if common.json:
         screen.emit(answer)
         return
     if answer.note:
         screen.say(f"note: {answer.note}")
     if not answer.results:
-        screen.say("nothing found" + (f" in the memory of {subject}" if subject else ""))
+        screen.say(answer.text or "nothing found" + (f" in the memory of {subject}" if subject else ""))
     from everkept.doors.cli.memory_pages import held_back_list, result_list
 
     if tokens is not None and answer.results:
         print(answer.text)
     elif answer.results:
-        screen.show(result_list(answer.results))
+        screen.show(result_list(answer.results, None if full else query))
     if answer.held_back:
         screen.show(held_back_list(answer.held_back))
     elif held_back:

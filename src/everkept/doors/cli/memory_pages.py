@@ -12,7 +12,8 @@ from rich.text import Text
 
 from everkept.api import views as v
 from everkept.doors.cli import screen
-from everkept.doors.cli.wording import clean, clip, day, minute
+from everkept.doors.cli.folding import Folded, fold
+from everkept.doors.cli.wording import clean, clip, day, lines, minute
 
 QUOTE_CHARS = 300
 EVENT_CHARS = 400
@@ -20,19 +21,26 @@ EVENT_CHARS = 400
 SIGNALS_SHOWN = 6
 
 
-def result_list(results: Iterable[v.RecallResult]) -> RenderableType:
-    """One block a result: score, kind and text; below it what was quoted, by whom and when, and the id for `why`."""
+def result_list(results: Iterable[v.RecallResult], query: str | None = None) -> RenderableType:
+    """One block a result: score, kind and text; below it what was quoted, by whom and when, and the id for `why`.
+
+    Of a long text a few lines around what answers the `query`; all of it where none is given.
+    """
     drawn = Table.grid(padding=(0, 1))
     drawn.add_column(justify="right", style="dim", no_wrap=True)
     drawn.add_column(style="cyan", no_wrap=True)
     drawn.add_column(overflow="fold")
     for result in results:
-        drawn.add_row(f"{result.score:.2f}", result.kind, _result_body(result))
+        drawn.add_row(f"{result.score:.2f}", result.kind, _result_body(result, query))
     return drawn
 
 
-def _result_body(result: v.RecallResult) -> Text:
-    body = Text(clean(result.text))
+def _result_body(result: v.RecallResult, query: str | None) -> Text:
+    whole = lines(result.text).strip()
+    shown = Folded(text=whole, left_out="") if query is None else fold(whole, query)
+    body = Text(shown.text)
+    if shown.left_out:
+        body.append(f"\n… {shown.left_out}; everkept why {result.id}", style="dim")
     if result.unsettled:
         body.append("  (contradicted, not judged yet)", style="yellow")
     if result.quote and result.quote != result.text:
@@ -44,10 +52,10 @@ def _result_body(result: v.RecallResult) -> Text:
 
 
 def _origin(result: v.RecallResult) -> str:
-    speaker = result.speaker if result.kind == "turn" else None
+    speaker = result.speaker if result.kind in ("turn", "page") else None
     when = minute(result.occurred_at) if result.occurred_at else None
     said_in = f"thread {result.thread}" if result.thread else None
-    return clean(" · ".join(part for part in (speaker, when, said_in, result.id) if part))
+    return clean(" · ".join(part for part in (speaker, when, said_in, result.page, result.id) if part))
 
 
 def _signals(signals: dict[str, float]) -> str:

@@ -33,8 +33,11 @@ async def list_sessions(
         return
     from everkept.doors.cli.agent_pages import session_list
 
-    screen.show(session_list(page.items))
-    screen.say(count(len(page.items), "session") + more(page.next_cursor))
+    shown = [one for one in page.items if one.state != "phantom"]
+    phantoms = len(page.items) - len(shown)
+    screen.show(session_list(shown))
+    left_out = f"; {count(phantoms, 'phantom')} left out (--json has them)" if phantoms else ""
+    screen.say(count(len(shown), "session") + left_out + more(page.next_cursor))
 
 
 @sessions.command(name="show")

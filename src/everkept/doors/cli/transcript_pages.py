@@ -11,6 +11,7 @@ from typing import Any, get_args
 from everkept.api.page_files import Outcome, PagesReport
 from everkept.api.transcripts import TranscriptReport
 from everkept.capture.redaction import redact
+from everkept.domain.scope import sign_in_words
 from everkept.doors.cli.wording import clip, count
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -129,7 +130,7 @@ def _events(of: Tally) -> str:
 
 
 def _project(name: str, found_by: str) -> str:
-    return clip(name if found_by == "named" else f"{name} (by its {found_by.replace('_', ' ')})", 300)
+    return clip(name if found_by == "named" else f"{name} (found by the {sign_in_words(found_by)})", 300)
 
 
 def _shown(path: Path) -> str:

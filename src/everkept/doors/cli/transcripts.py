@@ -13,7 +13,7 @@ from cyclopts import App, Parameter
 
 from everkept.capture.agents.formats import FORMATS
 from everkept.doors.cli import backend, failures, screen
-from everkept.doors.cli.options import Json, Switch
+from everkept.doors.cli.options import DEFAULT_PROJECT, Json, Switch
 from everkept.doors.cli.wording import count
 from everkept.errors import InvalidInput, NotFound
 from everkept.hook.hook_script import is_off
@@ -73,10 +73,13 @@ async def _import(
         where = ", ".join(map(str, paths)) or f"{Path.home()} (if they are elsewhere, name the file or folder)"
         screen.say(f"no transcripts of {agent} in {where}")
     async with backend.store_here(worker=wait) as application:
-        reports = await _take(agent, application.importer(), found, project, again=again)
+        importer = application.importer()
+        reports = await _take(agent, importer, found, project, again=again)
         sessions = {session for report in reports for session in report.taken.sessions}
         pages = await application.import_pages_of(sessions, Path.home())
         undigested = await _digest(application, reports) if wait else None
+        await application.leave_start_packs(importer.worked_in.values())
+        here = await backend.scope_here(await application.service(DEFAULT_PROJECT))
     if as_json:
         screen.emit(as_dict(reports, pages))
     else:
@@ -84,7 +87,7 @@ async def _import(
             show_file(report)
         show_sum(reports)
         show_pages(pages)
-        _tell_next(reports, undigested)
+        _tell_next(reports, undigested, here=None if here is None else here.project)
     return failures.NEEDS_ATTENTION if tally(reports).faults or undigested else 0
 
 
@@ -152,7 +155,8 @@ async def _digest(application: Application, reports: Sequence[TranscriptReport])
             bar.at(len(wanted) - left, len(wanted), f"{len(wanted) - left:,} of {count(len(wanted), 'session')}")
             if left != last:
                 moved_at, last = loop.time(), left
-            if left == 0 or loop.time() - moved_at > STALLED_S:
+            done = left == 0 and not await _carrying(application, wanted)
+            if done or loop.time() - moved_at > STALLED_S:
                 return left
             await asyncio.sleep(LOOK_S)
     return 0
@@ -174,11 +178,24 @@ async def _undigested(application: Application, wanted: set[tuple[str, int]]) ->
     return left
 
 
-def _tell_next(reports: Sequence[TranscriptReport], undigested: int | None) -> None:
+async def _carrying(application: Application, wanted: set[tuple[str, int]]) -> bool:
+    """Whether handoffs are being told anew: of what an older session left open, which was digested after them."""
+    for project in {name for name, _ in wanted}:
+        memory = await application.service(project)
+        for state in ("waiting", "ready", "leased"):
+            if (await memory.list_jobs(state=state, kind="digest_session", limit=1)).items:
+                return True
+    return False
+
+
+def _tell_next(reports: Sequence[TranscriptReport], undigested: int | None, *, here: str | None) -> None:
+    """`here` is the project of the current folder, of which a person asks first."""
     projects = sorted({name for report in reports for name in report.taken.projects})
     if undigested:
         screen.warn(f"{count(undigested, 'session')} not digested yet: `everkept status` says why")
     elif undigested is None and any(report.taken.sessions for report in reports):
         screen.say("next: a server or `everkept worker --until-idle` makes their digests and handoffs")
-    if projects:
+    if here in projects:
+        screen.say("next: everkept sessions, and everkept handoffs: where they left off")
+    elif projects:
         screen.say(f"next: everkept sessions --project {projects[0]}, or without --project in its folder")

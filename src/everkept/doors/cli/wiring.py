@@ -39,10 +39,10 @@ def install(
     Shows the change as a diff, then asks. Foreign settings stay byte for byte; a second run changes nothing.
     """
     place = wiring.here(config.load().home)
-    python = wiring.find_interpreter(interpreter)
     if plugin is not None:
-        return _write_plugin(place, agents or [], plugin, python, as_json=json)
+        return _write_plugin(place, agents or [], plugin, wiring.find_interpreter(interpreter), as_json=json)
     names = _chosen(agents, all_found=all_found, found=wiring.found_agents(place), verb="install")
+    python = wiring.find_interpreter(interpreter)
     plan = wiring.plan_install(place, names, python)
     return _carry_out(plan, place, yes=yes, as_json=json, nothing=f"already wired: {', '.join(names) or 'no agent'}")
 
@@ -62,7 +62,11 @@ def uninstall(
     place = wiring.here(config.load().home)
     names = _chosen(agents, all_found=all_found, found=wiring.wired_agents(place), verb="uninstall")
     plan = wiring.plan_uninstall(place, names)
-    return _carry_out(plan, place, yes=yes, as_json=json, nothing="nothing of Everkept is in the files of these agents")
+    code = _carry_out(plan, place, yes=yes, as_json=json, nothing="nothing of Everkept is in the files of these agents")
+    if not json and place.home.is_dir():
+        screen.say(f"the memory itself stays in {place.home}; deleting that folder destroys it for good, and "
+                   "`everkept export` or `everkept backup` keeps it elsewhere first")  # fmt: skip
+    return code
 
 
 def _chosen(agents: list[str] | None, *, all_found: bool, found: list[str], verb: str) -> list[str]:
@@ -73,6 +77,8 @@ def _chosen(agents: list[str] | None, *, all_found: bool, found: list[str], verb
         return found
     if not agents:
         raise InvalidInput(f"say which agents to {verb} ({NAMES}), or give --all")
+    for name in agents:
+        wiring.agent_named(name)  # before anything else is looked at
     return agents
 
 

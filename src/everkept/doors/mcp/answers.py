@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from everkept.api import views as v
+from everkept.domain.scope import sign_in_words
 from everkept.domain.transcript import fence_line
 from everkept.errors import EverkeptError, Unavailable
 
@@ -42,9 +43,13 @@ class Answer:
 
 def answer(scope: v.Scope | None, lines: Iterable[str], data: Mapping[str, Any]) -> Answer:
     """An answer that says whose memory it comes from, and how that was found."""
-    whose = [] if scope is None else [f"project {scope.project} (found by {scope.found_by}: {scope.value})"]
+    whose = [] if scope is None else [_whose(scope)]
     told = {"scope": None if scope is None else scope.model_dump(mode="json"), **data}
     return Answer(text="\n".join(_one_line(line) for line in [*whose, *lines]), data=_clean(told))
+
+
+def _whose(scope: v.Scope) -> str:
+    return f"project {scope.project} (found by {sign_in_words(scope.found_by)}: {scope.value})"
 
 
 def notes(items: Iterable[Mapping[str, Any]]) -> list[str]:

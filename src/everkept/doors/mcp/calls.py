@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from everkept.api import views as v
 from everkept.api.service import Service
-from everkept.capture.redaction import redact
+from everkept.capture.redaction import cleaned
+from everkept.domain.digest.page import counted
 from everkept.doors.mcp.answers import UNTRUSTED, Answer, answer, failure, notes
 from everkept.doors.mcp.arguments import checked, moment
 from everkept.doors.mcp.place import Memories, Place, Waiting, scope_of
@@ -21,6 +22,8 @@ Arguments = Mapping[str, Any]
 OWNER: Final = "me"
 """Whom a fact is about where nobody is named."""
 PROPOSALS_MAX: Final = 20
+_WORDS_KEPT: Final = frozenset({"text", "subject", "title", "body", "reason"})
+"""Arguments whose words are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,7 @@ class _Asked:
     def answer(self, lines: Iterable[str], data: Mapping[str, Any]) -> Answer:
         """Says so where the newest may be missing: it was written by a hook, and no store has it yet."""
         late = self.waiting.records
-        told = [f"{late:,} records of hooks still wait to be taken in; ask again for the newest"] if late else []
+        told = [f"{counted(late, 'record')} of hooks not taken in yet; ask again for the newest"] if late else []
         return answer(self.scope, [*told, *lines], {**data, "records_waiting": late})
 
 
@@ -55,7 +58,7 @@ class Calls:
             if tool is None:
                 raise NotFound(f"there is no tool {name!r}; there are: {', '.join(self._tools)}", tool=name)
             given = checked(BY_NAME[name]["inputSchema"], arguments)
-            return await tool(place, given)
+            return await tool(place, {word: _kept(word, value) for word, value in given.items()})
         except EverkeptError as error:
             return failure(error)
 
@@ -78,8 +81,9 @@ class Calls:
         return await (self._page if is_page else self._fact)(asked, place, given)
 
     async def _fact(self, asked: _Asked, place: Place, given: Arguments) -> Answer:
-        text = redact(given["text"]).text
-        fact = await asked.service.remember(text, subject=given.get("subject", OWNER), key=f"mcp-{uuid.uuid4().hex}")
+        fact = await asked.service.remember(
+            given["text"], subject=given.get("subject", OWNER), key=f"mcp-{uuid.uuid4().hex}"
+        )
         repeats = f"; it repeats {fact.duplicate_of}" if fact.duplicate_of else ""
         return asked.answer(
             [f"remembered fact {fact.id}, about {fact.subject}{repeats}"],
@@ -122,7 +126,8 @@ class Calls:
         )  # fmt: skip
         items = [_hit(result) for result in found.results]
         note = [found.note] if found.note else []
-        head = f"{len(items)} found" if items else "nothing found: Everkept looked, and knows nothing of it"
+        nothing = found.text or "nothing found: Everkept looked, and knows nothing of it"
+        head = f"{len(items)} found" if items else nothing
         lines = [head, *note, *(notes(items) if items else [])]
         return asked.answer(lines, {"untrusted": UNTRUSTED, "results": items, "note": found.note})
 
@@ -188,13 +193,14 @@ class Calls:
         except UnknownScope as error:
             unknown = error.message
         service = await self._memories.service("default" if scope is None else scope.project)
-        now = await service.status(project_only=not self._memories.whole_store)
+        now = await service.status(project_only=scope is not None or not self._memories.whole_store)
         attention = len(now.given_up) + len(now.stuck)
         lines = [
             *([f"no project: {unknown}"] if unknown else []),
-            f"{waiting.records} records of hooks wait to be taken in; {waiting.aside} could not be read, and are kept",
-            f"{now.messages:,} messages, {now.episodes:,} episodes, {now.facts:,} facts; "
-            f"{now.backlog_due:,} jobs due, {attention} need attention",
+            f"{counted(waiting.records, 'record')} of hooks not taken in yet; "
+            f"{waiting.aside} that could not be read, kept",
+            f"{counted(now.messages, 'message')}, {counted(now.episodes, 'episode')}, {counted(now.facts, 'fact')}; "
+            f"{counted(now.backlog_due, 'job')} due, {attention} in need of attention",
             *([f"degraded: {now.store['degraded']}"] if now.store.get("degraded") else []),
         ]  # fmt: skip
         return answer(scope, lines, {
@@ -203,6 +209,16 @@ class Calls:
             "jobs_due": now.backlog_due, "need_attention": attention, "degraded": now.store.get("degraded"),
             "model": now.model, "embedder": now.embedder,
         })  # fmt: skip
+
+
+def _kept(word: str, value: Any) -> Any:
+    """An argument as it may be kept. Raises InvalidInput where nothing of it may."""
+    if word not in _WORDS_KEPT or not value.strip():
+        return value
+    kept = cleaned(value)
+    if not kept.strip():
+        raise InvalidInput(f"{word} is private from its first word to its last: nothing of it is kept", field=word)
+    return kept
 
 
 async def _awaiting(asked: _Asked) -> Answer:

@@ -85,6 +85,8 @@ class AgentsAround:
     waiting: int = 0
     """Records in the hooks' spool."""
     oldest_at: int | None = None
+    heard: Mapping[str, int] = field(default_factory=dict)
+    """{agent: when the newest of its records there was written}."""
     aside: int = 0
     """Records that could not be taken in."""
     unusable: tuple[str, ...] = ()

@@ -64,7 +64,7 @@ def content(call: ToolCall) -> Mapping[str, Any]:
 def test_hook_and_import_keep_the_same_of_every_call_and_prompt(name: str, folder: Path) -> None:
     path, lines = transcript(folder)
     (folder / ".everkept.toml").write_text(POLICIES[name])
-    reading, _ = read_allowed(claude_code.FORMAT, path)
+    reading, _ = read_allowed(claude_code.FORMAT, path, home=folder.parent)
     hooked = [e for line in lines for call in results(line, lines) for e in heard_by_hook(folder, **call)]
     imported = {e.key: e.tool for e in reading.events if e.tool is not None}
     calls = {e.key: e.tool for e in hooked if e.tool is not None}
@@ -83,7 +83,7 @@ def test_hook_and_import_keep_the_same_of_every_call_and_prompt(name: str, folde
 def test_nothing_of_what_is_kept_out_is_left_anywhere(folder: Path) -> None:
     path, lines = transcript(folder)
     (folder / ".everkept.toml").write_text("metadata_only = true\n")
-    reading, left_out = read_allowed(claude_code.FORMAT, path)
+    reading, left_out = read_allowed(claude_code.FORMAT, path, home=folder.parent)
     stored = "\n".join(part for event in reading.events for part in kept(event))
     words = [w for line in lines if (w := typed(line))]
     assert words
@@ -118,6 +118,9 @@ def test_a_prompt_that_is_kept_out_leaves_that_there_was_one(folder: Path) -> No
     [
         ({"command": "cat secrets/key.txt"}, False),
         ({"command": "cat ./secrets/../notes.txt"}, True),
+        ({"command": "cat sec*/key.txt"}, False),
+        ({"input": '{"glob": "src/*/key.?"}'}, False),
+        ({"command": "cat src/*.py"}, True),
         ({"paths": ("src/secrets/a",)}, False),
         ({"changes": (("old.txt", "moved to secrets/new.txt"),)}, False),
         ({"input": '{"path": "my secrets/a", "glob": "secrets/with a space.txt"}'}, False),
@@ -141,14 +144,14 @@ def test_a_session_may_go_through_folders_of_different_policies(folder: Path) ->
         if "cwd" in line and number > len(lines) // 2:
             line["cwd"] = str(private)
     path.write_text("\n".join(map(json.dumps, lines)))
-    reading, left_out = read_allowed(claude_code.FORMAT, path)
+    reading, left_out = read_allowed(claude_code.FORMAT, path, home=folder.parent)
     assert left_out["ignored folder"] > 0
     assert {e.cwd for e in reading.events} == {str(folder)}
 
 
 def test_an_open_folder_changes_nothing(folder: Path) -> None:
     path, _ = transcript(folder)
-    reading, left_out = read_allowed(claude_code.FORMAT, path)
+    reading, left_out = read_allowed(claude_code.FORMAT, path, home=folder.parent)
     assert left_out == Counter()
     assert reading.events == claude_code.FORMAT.read(path).events
 

@@ -127,3 +127,13 @@ def test_a_long_text_keeps_a_margin_beyond_the_final_cut():
     (said,) = read_bytes(FORMAT, record.encode()).events
     assert secret in said.text
     assert len(said.text) < 50_000
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_file_in_utf_16_is_read_by_its_mark(tmp_path: Path, encoding: str) -> None:
+    text = '\ufeff{"a": "Ċ und ö"}\r\n{"b": 2}\n'  # U+010A has the byte of a line end in it
+    path = tmp_path / "wide.jsonl"
+    path.write_bytes(text.encode(encoding))
+
+    assert [line.raw for line in lines_in(path)] == ['{"a": "Ċ und ö"}', '{"b": 2}']
+    assert records.first_records(path, 1) == [{"a": "Ċ und ö"}]

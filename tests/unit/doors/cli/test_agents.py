@@ -7,7 +7,7 @@ import json
 
 import pytest
 from tests.stubs.fake_agents import AT, a_handoff, a_page, a_session, an_event
-from tests.unit.doors.cli.fake_service import FakeService
+from tests.unit.doors.cli.fake_service import FakeService, a_fact, an_answer
 
 from everkept.api import views as v
 from everkept.doors.cli.main import run
@@ -167,6 +167,30 @@ def test_handoffs_are_the_open_ones_and_say_which_is_offered_here(capsys):
     assert run(["handoffs", "--state", "all"], opener=service) == 0
     assert asked(service, "list_handoffs")["state"] is None
     assert capsys.readouterr().err.endswith("no handoffs\n")
+
+
+def test_another_projects_handoff_is_not_said_to_be_offered_in_this_folder(capsys):
+    service = fake(list_handoffs=v.Page(items=[a_handoff()]))
+    assert run(["handoffs", "--project", "other"], opener=service) == 0
+    assert "is offered" not in capsys.readouterr().err
+    assert run(["handoffs", "--project", SCOPE.project], opener=service) == 0
+    assert "a session in this folder is offered hnd_1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (["facts"], {"list_facts": v.Page(items=[])}),
+        (["episodes"], {"list_episodes": v.Page(items=[])}),
+        (["threads"], {"list_threads": v.Page(items=[])}),
+        (["remember", "I live in Lisbon"], {"remember": a_fact()}),
+        (["recall", "x"], {"recall": an_answer()}),
+    ],
+)
+def test_what_does_not_follow_the_folder_says_whose_memory_the_folder_has(arguments, answer, capsys):
+    assert run(arguments, opener=fake(**answer)) == 0
+    hint = f"this is the memory of project default; this folder's has --project {SCOPE.project}\n"
+    assert hint in capsys.readouterr().err
 
 
 def test_a_handoff_that_is_taken_shows_where_it_left_off(capsys):

@@ -37,7 +37,7 @@ Durable memory for AI agents: nothing lost, nothing twice, nothing hidden.
 │ erase     Destroy something and all that rests on it, for good.              │
 │ export    Write all that is kept about a subject.                            │
 │ import    Take in what exists: a chat export, or sessions of coding agents.  │
-│ why       Show where a memory comes from.                                    │
+│ why       Show where a fact, message, session, page or handoff comes from.   │
 ╰──────────────────────────────────────────────────────────────────────────────╯
 ╭─ Agents ─────────────────────────────────────────────────────────────────────╮
 │ install    Wire coding agents to this memory: hooks, MCP server,             │
@@ -56,7 +56,7 @@ Durable memory for AI agents: nothing lost, nothing twice, nothing hidden.
 │ status     Show health, backlog and what needs attention.                    │
 │ jobs       List background work; retry, discard or release it.               │
 │ reprocess  Derive memory again from events and kept replies.                 │
-│ projects   List, create and set up projects.                                 │
+│ projects   List, create, set up and trust projects.                          │
 │ keys       List, create and revoke API keys.                                 │
 │ db         Check or upgrade the store's file; print its schema.              │
 │ backup     Write the whole store to one file, also while it is in use.       │
@@ -130,7 +130,7 @@ def test_interrupt_is_130():
 
 
 def test_empty_result_is_done(capsys):
-    assert run(["recall", "anything", "--subject", "nobody"], opener=FakeService(recall=an_answer())) == 0
+    assert run(["recall", "anything", "--subject", "nobody"], opener=FakeService(recall=an_answer(text=""))) == 0
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "nothing found in the memory of nobody\n"

@@ -49,7 +49,7 @@ def test_nothing_found_is_an_answer_and_could_not_look_is_an_error():
 def test_an_answer_says_where_the_newest_may_be_missing_from_it():
     found = call(OneMemory(Recalls()), "recall", query="harbour")
 
-    assert "3 records of hooks still wait to be taken in" in found.text
+    assert "3 records of hooks not taken in yet" in found.text
     assert found.data["records_waiting"] == 3
 
 
@@ -290,9 +290,12 @@ class Knows:
 
 
 def test_status_tells_what_still_waits_and_whose_memory_it_is():
-    told = call(OneMemory(Knows()), "status")
+    double = Knows()
+    told = call(OneMemory(double), "status")
 
-    assert "3 records of hooks wait to be taken in; 1 could not be read" in told.text
+    assert double.asked == [True]  # beside the name of a project stand its own figures
+    assert "3 records of hooks not taken in yet; 1 that could not be read, kept" in told.text
+    assert "4 messages, 3 episodes, 2 facts; 1 job due, 0 in need of attention" in told.text
     assert "degraded: no fsync here" in told.text
     assert (told.data["spool_waiting"], told.data["spool_aside"], told.data["facts"]) == (3, 1, 2)
     assert told.data["scope"]["value"] == "/work/app"
@@ -312,3 +315,54 @@ def test_status_answers_where_the_folder_is_unknown_and_a_key_sees_its_project_o
 
 def test_a_tool_that_does_not_exist_is_an_error_that_lists_those_that_do():
     assert "remember, recall, read" in call(NoMemories(), "search").text
+
+
+class Keeps:
+    """Notes what it is asked to keep."""
+
+    def __init__(self) -> None:
+        self.kept: list[str] = []
+
+    async def remember(self, text: str, *, subject: str, key: str) -> v.Remembered:
+        self.kept += [text, subject]
+        raise NotFound("noted")
+
+    async def write_page(self, title: str, body: str, **more: Any) -> v.KnowledgePage:
+        self.kept += [title, body]
+        raise NotFound("noted")
+
+    async def forget(self, fact_id: str, *, reason: str, undo: bool) -> v.Fact:
+        self.kept.append(reason)
+        raise NotFound("noted")
+
+
+TOKEN = "ghp_" + "7Yk2mQx9LrT4vBn8WcZ3pHs6JdF1gKa5Ue0R"
+
+
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        ("remember", {"text": "{}", "subject": "of {}"}),
+        ("remember", {"title": "On {}", "body": "Use {} here"}),
+        ("forget", {"id": "fct_1", "reason": "as {} says"}),
+    ],
+    ids=["a fact", "a page", "a reason"],
+)
+def test_no_word_that_is_kept_holds_a_secret_or_a_private_part(tool: str, words: dict[str, str]) -> None:
+    memory = Keeps()
+    told: dict[str, Any] = {name: word.format(f"{TOKEN} <private>4711</private>") for name, word in words.items()}
+
+    call(OneMemory(memory), tool, **told)
+
+    assert len(memory.kept) == len(words) - ("id" in words)
+    assert all("[redacted:" in kept and "4711" not in kept and TOKEN not in kept for kept in memory.kept)
+
+
+def test_what_is_private_as_a_whole_is_refused_and_not_kept():
+    memory = Keeps()
+
+    refused = call(OneMemory(memory), "remember", text="<private>4711</private>")
+
+    assert refused.failed
+    assert refused.text.startswith("invalid_input: text is private")
+    assert memory.kept == []

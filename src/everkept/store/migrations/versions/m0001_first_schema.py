@@ -50,6 +50,7 @@ def upgrade() -> None:
         sa.Column("size", sa.BigInteger(), nullable=False),
         sa.Column("mtime_ns", sa.BigInteger(), nullable=False),
         sa.Column("inode", sa.BigInteger(), nullable=False),
+        sa.Column("end_hash", sa.Text(), nullable=False),
         sa.Column("read_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("path", name=op.f("pk_transcripts")),
         sqlite_with_rowid=False,
