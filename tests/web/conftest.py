@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 from tests.stubs.real_server import serving
 from tests.web.browser import browser, there_is_one
 from tests.web.filling import fill
@@ -21,6 +21,10 @@ HOSTILE = (
     "<style>body { display: none }</style>", "javascript:window.hurt=1", "&lt;script&gt;", "<!--", "]]>",
 )  # fmt: skip
 WAIT_S = 60
+PATIENCE_MS = 60_000
+"""What a test waits for comes at once, or on a busy machine after a while; only what never comes is a fault."""
+expect.set_options(timeout=PATIENCE_MS)
+CLIENT = httpx2.Client(timeout=WAIT_S)
 
 
 @pytest.fixture(scope="session")
@@ -42,10 +46,10 @@ def site(filled: Path) -> Iterator[str]:
 def _say_hostile(url: str) -> None:
     for n, text in enumerate(HOSTILE):
         body = {"content": text, "subject": text, "role": "user", "name": text[:60]}
-        assert httpx2.post(f"{url}/v1/threads/hostile-{n}/messages", json=body).status_code == 201
+        assert CLIENT.post(f"{url}/v1/threads/hostile-{n}/messages", json=body).status_code == 201
         page = {"title": text, "body": f"# {text}\n\n{text}\n\n[[{text}]]", "kind": "note", "slug": f"hostile-{n}"}
-        assert httpx2.post(f"{url}/v1/pages", json=page).status_code in (200, 201)
-    assert httpx2.post(f"{url}/v1/settle", json={"timeout_s": 30}, timeout=WAIT_S).status_code == 200
+        assert CLIENT.post(f"{url}/v1/pages", json=page).status_code in (200, 201)
+    assert CLIENT.post(f"{url}/v1/settle", json={"timeout_s": 30}).status_code == 200
 
 
 @pytest.fixture(scope="module")  # while it is open, its thread counts as one in which an event loop runs
@@ -77,5 +81,6 @@ class Tab:
 @pytest.fixture
 def tab(chromium: Browser) -> Iterator[Tab]:
     context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(PATIENCE_MS)
     yield Tab(context.new_page())
     context.close()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import quote, urljoin, urlsplit
 
-import httpx2
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from tests.web.conftest import HOSTILE, Tab
+from tests.web.conftest import CLIENT, HOSTILE, Tab
 
 SHOWN = (
     "/", "/ask", "/ask?q=Where+do+I+live+now%3F&compare=1&tokens2=200", "/subjects", "/subjects/marta",
@@ -33,7 +32,7 @@ def test_no_link_of_the_site_is_broken(site: str, tab: Tab) -> None:
     waiting, seen = ["/"], {"/"}
     while waiting and len(seen) < 400:
         path = waiting.pop()
-        answer = httpx2.get(site + path, headers={"Accept": "text/html"}, timeout=60)
+        answer = CLIENT.get(site + path, headers={"Accept": "text/html"}, timeout=60)
         assert answer.status_code == 200, path
         if not answer.headers["content-type"].startswith("text/html"):
             continue

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import httpx2
 from playwright.sync_api import expect
 from tests.acceptance.test_weather import GOOD
 from tests.stubs.llm_server import Fail, LlmServer
 from tests.stubs.real_server import serving
-from tests.web.conftest import WAIT_S, Tab
+from tests.web.conftest import CLIENT, WAIT_S, Tab
 
 LIVE_MS = 20_000
 
@@ -22,7 +21,7 @@ def test_a_first_visit_says_how_to_begin_and_a_message_appears_by_itself(tab: Ta
         tab.go(url)
         expect(tab.page.locator(".card", has_text="messages").locator("b")).to_have_text("0")
         body = {"content": "I live in Lisbon.", "subject": "ana"}
-        assert httpx2.post(f"{url}/v1/threads/t1/messages", json=body).status_code == 201
+        assert CLIENT.post(f"{url}/v1/threads/t1/messages", json=body).status_code == 201
         expect(tab.page.locator(".card", has_text="messages").locator("b")).to_have_text("1", timeout=LIVE_MS)
         tab.go(f"{url}/threads/t1")
         expect(tab.page.locator(".said")).to_contain_text("I live in Lisbon.")
@@ -37,8 +36,8 @@ def test_a_dead_job_is_found_with_its_cause_and_tried_again(tab: Tab, tmp_path: 
         }  # fmt: skip
         with serving(tmp_path / "home", **environment) as (_, url):
             body = {"content": "I live in Lisbon.", "subject": "ana"}
-            httpx2.post(f"{url}/v1/threads/ana/messages", json=body).raise_for_status()
-            httpx2.post(f"{url}/v1/threads/ana/end").raise_for_status()
+            CLIENT.post(f"{url}/v1/threads/ana/messages", json=body).raise_for_status()
+            CLIENT.post(f"{url}/v1/threads/ana/end").raise_for_status()
             _until_dead(url)
             tab.go(f"{url}/work?state=dead")
             expect(tab.page.get_by_role("heading", name="Given up, by cause")).to_be_visible()
@@ -53,12 +52,12 @@ def test_a_dead_job_is_found_with_its_cause_and_tried_again(tab: Tab, tmp_path: 
 
 
 def _until_dead(url: str) -> None:
-    _until(lambda: len(httpx2.get(f"{url}/v1/jobs?state=dead").json()["items"]) >= 2)
+    _until(lambda: len(CLIENT.get(f"{url}/v1/jobs?state=dead").json()["items"]) >= 2)
 
 
 def _state(url: str, page: str) -> str:
     job = page.partition("/work/")[2].partition("?")[0]
-    return str(httpx2.get(f"{url}/v1/jobs/{job}").json()["state"])
+    return str(CLIENT.get(f"{url}/v1/jobs/{job}").json()["state"])
 
 
 def _until(holds: object) -> None:
@@ -71,19 +70,19 @@ def _until(holds: object) -> None:
 def test_an_erase_shows_what_would_go_and_needs_the_name_typed(tab: Tab, tmp_path: Path) -> None:
     with serving(tmp_path / "home") as (_, url):
         body = {"content": "My secret is Rosebud.", "subject": "ana"}
-        httpx2.post(f"{url}/v1/threads/ana/messages", json=body).raise_for_status()
+        CLIENT.post(f"{url}/v1/threads/ana/messages", json=body).raise_for_status()
         tab.go(f"{url}/subjects/ana")
         tab.page.get_by_role("link", name="Erase…").click()
         expect(tab.page.locator("main")).to_contain_text("messages")
         tab.page.get_by_label("to confirm").fill("anna")
         tab.page.get_by_role("button", name="Erase for good").click()
         expect(tab.page.locator("main")).to_contain_text("exactly as it is shown")
-        assert httpx2.get(f"{url}/v1/threads/ana/messages").json()["items"][0]["content"] == "My secret is Rosebud."
+        assert CLIENT.get(f"{url}/v1/threads/ana/messages").json()["items"][0]["content"] == "My secret is Rosebud."
         tab.go(f"{url}/erase?subject=ana")
         tab.page.get_by_label("to confirm").fill("ana")
         tab.page.get_by_role("button", name="Erase for good").click()
         expect(tab.page.get_by_role("heading", name="Erased")).to_be_visible()
-        assert httpx2.get(f"{url}/v1/threads/ana/messages").status_code == 404
+        assert CLIENT.get(f"{url}/v1/threads/ana/messages").status_code == 404
 
 
 def test_a_page_is_written_edited_and_compared_and_an_edit_of_an_old_version_is_refused(
@@ -96,7 +95,7 @@ def test_a_page_is_written_edited_and_compared_and_an_edit_of_an_old_version_is_
         tab.page.get_by_role("button", name="Write").click()
         expect(tab.page.get_by_role("heading", level=1)).to_have_text("How we release")
         tab.page.get_by_role("link", name="Edit").click()
-        httpx2.post(
+        CLIENT.post(
             f"{url}/v1/pages", json={"title": "How we release", "body": "Ask first.", "slug": "how-we-release"}
         ).raise_for_status()
         tab.page.get_by_label("Markdown").fill("Push first.")
@@ -117,21 +116,21 @@ def test_a_proposal_is_read_with_its_evidence_approved_and_undone(site: str, tab
     tab.page.go_back()
     tab.page.get_by_role("button", name="Approve").click()
     expect(tab.page.locator(".done")).to_contain_text("approved")
-    made = httpx2.get(f"{site}/v1/proposals/prp_1").json()
+    made = CLIENT.get(f"{site}/v1/proposals/prp_1").json()
     assert (made["state"], made["version"]) == ("approved", 1)
-    assert "pnpm" in httpx2.get(f"{site}/v1/pages/{made['slug']}").json()["body"]
+    assert "pnpm" in CLIENT.get(f"{site}/v1/pages/{made['slug']}").json()["body"]
     tab.go(f"{site}/proposals")
     expect(tab.page.locator(".panel", has_text="Did it help?")).to_contain_text(made["title"])
     tab.go(f"{site}/proposals/prp_1")
     tab.page.get_by_label("Reason").fill("we use bun now")
     tab.page.get_by_role("button", name="Roll back").click()
     expect(tab.page.locator("main")).to_contain_text("we use bun now")
-    assert httpx2.get(f"{site}/v1/proposals/prp_1").json()["state"] == "rolled_back"
+    assert CLIENT.get(f"{site}/v1/proposals/prp_1").json()["state"] == "rolled_back"
     assert tab.said == []
 
 
 def test_what_was_believed_and_how_names_and_pages_relate_is_drawn_and_listed(site: str, tab: Tab) -> None:
-    facts = httpx2.get(f"{site}/v1/facts?subject=marta&limit=100").json()["items"]
+    facts = CLIENT.get(f"{site}/v1/facts?subject=marta&limit=100").json()["items"]
     work = next(fact["id"] for fact in facts if (fact["entity"], fact["predicate"]) == ("Marta", "works at"))
     tab.go(f"{site}/facts/{work}")
     believed = tab.page.locator(".panel", has_text="What was believed of this")
@@ -143,7 +142,7 @@ def test_what_was_believed_and_how_names_and_pages_relate_is_drawn_and_listed(si
     expect(related.get_by_role("listitem").filter(has_text="Marta lives in Porto")).to_be_visible()
     for slug, body in (("drawn-one", "[[drawn two]] [[drawn three]]"), ("drawn-two", "[[drawn three]]")):
         page = {"title": slug, "body": body, "kind": "note", "slug": slug}
-        httpx2.post(f"{site}/v1/pages", json=page).raise_for_status()
+        CLIENT.post(f"{site}/v1/pages", json=page).raise_for_status()
     tab.go(f"{site}/pages/drawn-one")
     expect(tab.page.locator(".graph line")).to_have_count(3)
     assert tab.said == []
@@ -163,7 +162,7 @@ def test_where_a_key_is_needed_a_person_is_asked_for_it_and_other_sites_cannot_u
         cookie = tab.page.context.cookies()[0]
         assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
         foreign = {"Cookie": "everkept_key=let-me-in", "Origin": "http://evil.example"}
-        assert httpx2.post(f"{url}/projects", headers=foreign, data={"name": "x"}).status_code == 403
+        assert CLIENT.post(f"{url}/projects", headers=foreign, data={"name": "x"}).status_code == 403
 
 
 def test_a_server_that_is_told_to_stop_does_not_wait_for_pages_that_stay_open(tab: Tab, tmp_path: Path) -> None:
