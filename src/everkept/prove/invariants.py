@@ -270,7 +270,7 @@ where w.skipped_because is null and s.kind = 'thread' and {_WHOLE_OUTBOX.format(
     # ---- sessions, pages, handoffs
     Invariant("G2", "a natural key names an event that is not there", """
 select k.project_id, k.stream_id, k.seq from natural_keys k left join events e
-  on e.stream_id = k.stream_id and e.seq = k.seq where e.seq is null"""),
+  on e.stream_id = k.stream_id and e.seq = k.seq where e.seq is null and k.heard > 0"""),  # a session's mark names none
     Invariant("G6", "a session was digested further than it goes", """
 select x.stream_id, x.digested_seq from sessions x join streams s on s.id = x.stream_id
 where x.digested_seq > s.last_seq"""),

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from everkept.domain.erase import StreamTarget
+from everkept.domain.pages import PageText
 from everkept.domain.review.values import Action, Draft, Quote
 from everkept.prove.scenario import Scenario
-from everkept.prove.scenarios_agents import AGENT, UNDISTILLED, asked_and_digested, do
+from everkept.prove.scenarios_agents import AGENT, UNDISTILLED, asked_and_digested, do, erase_target
 from everkept.prove.stage import Stage
 from everkept.store.decisions import approve_proposal, reject_proposal, roll_back_proposal
-from everkept.store.pages import page_by_id, pin_page
+from everkept.store.pages import NewPage, page_by_id, pin_page, write_page
 from everkept.store.projects import update_project
 from everkept.store.proposals import get_proposal, stage_drafts
 
@@ -91,6 +93,20 @@ def _applied(s: Stage) -> None:
     s.drain()
 
 
+def _approved(s: Stage) -> None:
+    """A page that an approval made, and words that one added to a page of somebody else."""
+    asked_and_digested(s)
+    text = PageText(title="Two", body="Ours.")
+    s.write(write_page, NewPage(project=s.project_id(), kind="rule", slug="two", text=text, author="hand"))
+    _stage(s, _draft(s, "one", "a"), _draft(s, "two", "b", "append", 1), adds=2)
+    for proposal in (1, 2):
+        _approve(s, proposal)
+
+
+def _erased(s: Stage) -> None:
+    erase_target(s, StreamTarget(stream=int(s.value("select min(stream_id) from sessions"))))
+
+
 def _expired(s: Stage) -> None:
     """Nobody decides for a month."""
     s.clock.advance(31 * DAY_S)
@@ -100,5 +116,6 @@ def _expired(s: Stage) -> None:
 PROPOSAL_SCENARIOS: Final = (
     Scenario(name="proposals-decided", prepare=_staged, act=_decided, prepared_by=UNDISTILLED),
     Scenario(name="proposals-applied", prepare=_automatic, act=_applied, prepared_by=UNDISTILLED),
+    Scenario(name="erase-approved", prepare=_approved, act=_erased, prepared_by=UNDISTILLED),
     Scenario(name="proposals-expire", prepare=_staged, act=_expired, prepared_by=UNDISTILLED),
 )
