@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from typing import TypeAlias
 
-from everkept.domain.review.hunk import hunk_of
+from everkept.domain.review.hunk import Hunk, hunk_of
 
 CONTEXT_LINES = 3
+Step: TypeAlias = tuple[str, int, int, int, int]
+"""`equal`, `replace`, `delete` or `insert`; where in the old lines, and where in the new."""
 OPEN_END = "\\ No newline at end of file\n"
 
 
@@ -21,12 +24,14 @@ def difference(before: str, after: str, *, before_name: str, after_name: str) ->
     start = max(0, hunk.start - CONTEXT_LINES)
     old_end = min(len(old), hunk.start + len(hunk.old) + CONTEXT_LINES)
     new_end = min(len(new), hunk.end + CONTEXT_LINES)
-    parts = _parts(old[start:old_end], new[start:new_end], start)
+    parts = _parts(old[start:old_end], new[start:new_end], start, hunk.start - start, hunk)
     return "".join([f"--- {before_name}\n", f"+++ {after_name}\n", *parts])
 
 
-def _parts(old: Sequence[str], new: Sequence[str], offset: int) -> Iterator[str]:
-    for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(CONTEXT_LINES):
+def _parts(old: Sequence[str], new: Sequence[str], offset: int, before: int, hunk: Hunk) -> Iterator[str]:
+    """`before`: lines of context above the hunk. Context is never matched with the hunk's own lines: `patch` takes a
+    part without lines below it for the end of the file."""
+    for group in _grouped(old, new, before, hunk):
         first, last = group[0], group[-1]
         ranges = _range(offset + first[1], last[2] - first[1]), _range(offset + first[3], last[4] - first[3])
         yield f"@@ -{ranges[0]} +{ranges[1]} @@\n"
@@ -36,6 +41,25 @@ def _parts(old: Sequence[str], new: Sequence[str], offset: int) -> Iterator[str]
                 continue
             yield from _lines("-", old[old_start:old_end])
             yield from _lines("+", new[new_start:new_end])
+
+
+def _grouped(old: Sequence[str], new: Sequence[str], before: int, hunk: Hunk) -> Iterator[Sequence[Step]]:
+    added = new[before : before + hunk.end - hunk.start]
+    inner = SequenceMatcher(None, hunk.old, added, autojunk=False).get_opcodes()
+    steps: list[Step] = [("equal", 0, before, 0, before)] if before else []
+    steps += [(kind, a + before, b + before, c + before, d + before) for kind, a, b, c, d in inner]
+    ends = before + len(hunk.old), before + len(added)
+    if ends[0] < len(old):
+        steps.append(("equal", ends[0], len(old), ends[1], len(new)))
+    group: list[Step] = []
+    for step in steps:
+        kind, a, b, c, d = step
+        if kind == "equal" and b - a > 2 * CONTEXT_LINES and group:
+            yield [*group, (kind, a, a + CONTEXT_LINES, c, c + CONTEXT_LINES)]
+            group = [(kind, b - CONTEXT_LINES, b, d - CONTEXT_LINES, d)]
+        else:
+            group.append(step)
+    yield group
 
 
 def _range(start: int, length: int) -> str:

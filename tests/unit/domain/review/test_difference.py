@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 import shutil
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everkept.domain.review.difference import difference
@@ -33,6 +34,11 @@ def test_a_difference_is_as_the_standard_library_writes_it(before: str, after: s
     assert shown(before, after) == "".join(lines)
 
 
+def test_the_lines_around_a_change_are_never_taken_for_it():
+    shown_here = shown("a\n" * 8, "a\na\na\nb\n" + "a\n" * 4)
+    assert shown_here == "--- old\n+++ new\n@@ -1,7 +1,7 @@\n a\n a\n a\n-a\n+b\n a\n a\n a\n"
+
+
 def test_texts_that_are_the_same_differ_in_nothing():
     assert shown("a\nb", "a\nb") == ""
 
@@ -42,17 +48,17 @@ def test_a_last_line_without_an_end_is_told():
 
 
 @pytest.mark.skipif(shutil.which("patch") is None, reason="there is no `patch` here")
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None)
 @given(before=TEXTS.filter(bool), after=TEXTS.filter(bool))
-def test_patch_makes_the_one_of_the_other(before: str, after: str, tmp_path: Path):
-    file = tmp_path / "page"
-    file.write_text(before, "utf-8")
-    if before != after:
-        subprocess.run(
-            ["patch", "-s", "--posix", str(file)], input=shown(before, after), text=True, check=True,
-            capture_output=True,
-        )  # fmt: skip
-    assert file.read_text("utf-8") == after
+def test_patch_makes_the_one_of_the_other(before: str, after: str):
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "page"
+        file.write_text(before, "utf-8")
+        if before != after:
+            words = ["patch", "-s", "--posix", str(file)]
+            done = subprocess.run(words, input=shown(before, after), text=True, check=False, capture_output=True)
+            assert done.returncode == 0, (before, after, done.stdout, done.stderr)
+        assert file.read_text("utf-8") == after
 
 
 def test_a_long_page_of_equal_lines_takes_no_time():
