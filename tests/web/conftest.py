@@ -24,7 +24,19 @@ WAIT_S = 60
 PATIENCE_MS = 60_000
 """What a test waits for comes at once, or on a busy machine after a while; only what never comes is a fault."""
 expect.set_options(timeout=PATIENCE_MS)
-CLIENT = httpx2.Client(timeout=WAIT_S)
+
+
+class Client:
+    """One connection a request, and time enough."""
+
+    def get(self, url: str, **more: Any) -> httpx2.Response:
+        return httpx2.get(url, **{"timeout": WAIT_S, **more})
+
+    def post(self, url: str, **more: Any) -> httpx2.Response:
+        return httpx2.post(url, **{"timeout": WAIT_S, **more})
+
+
+CLIENT = Client()
 
 
 @pytest.fixture(scope="session")
