@@ -12,7 +12,7 @@ import pytest
 from tests.contract.test_distil import Agents
 
 from everkept.domain.erase import StreamTarget
-from everkept.domain.pages import PageText, sections_of
+from everkept.domain.pages import PageText, sections_of, without_lines
 from everkept.domain.review.values import BODY_CHARS_MAX, Draft, Quote, Refusal
 from everkept.errors import Conflict, NotFound
 from everkept.store.decisions import approve_proposal, reject_proposal, roll_back_proposal
@@ -352,6 +352,12 @@ def test_g10_an_erase_takes_what_an_approval_added_out_of_every_version(world: R
     assert ("And more." in page.body) is written_after
     assert world.rows("select count(*) from page_versions where body like '%quokka%'") == [(0,)]
     assert world.rows("select count(*) from page_sections where body like '%quokka%'") == [(0,)]
+
+
+def test_g10_what_stays_of_a_page_stays_to_the_byte():
+    body = "# Ours\r\n\r\nKeep\x0cthis\u2028one.\r\n- Say quokka.\r\n"
+    assert without_lines(body, "- Say quokka.\n") == "# Ours\r\n\r\nKeep\x0cthis\u2028one.\r\n"
+    assert without_lines(body, "- Say numbat.\n") == body
 
 
 def test_proposals_are_hidden_as_soon_as_their_session_is_to_be_erased(world: Reviewed):

@@ -121,10 +121,12 @@ def _free(anchor: str, taken: dict[str, int]) -> str:
 
 
 def without_lines(body: str, added: str) -> str:
-    """The text without the lines of another, wherever they stand; headings and what has no letters stay."""
+    """The text without the lines of another, wherever they stand, and else to the byte as it was.
+
+    Headings and what has no letters stay.
+    """
     gone = {line.strip() for line in added.splitlines() if not line.startswith("#") and any(map(str.isalnum, line))}
-    kept = [line for line in body.splitlines() if line.strip() not in gone]
-    return "\n".join(kept) + ("\n" if kept and body.endswith("\n") else "")
+    return "".join(line for line in body.splitlines(keepends=True) if line.strip() not in gone)
 
 
 def links_of(body: str) -> list[str]:

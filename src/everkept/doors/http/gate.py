@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from http.cookies import SimpleCookie
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 import structlog
+from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -117,8 +117,8 @@ def _authorization(headers: dict[bytes, bytes], path: str) -> str | None:
     sent = _text(headers, b"authorization")
     if sent is not None or b"cookie" not in headers or is_open(path):
         return sent
-    key = SimpleCookie(_text(headers, b"cookie")).get(KEY_COOKIE)
-    return None if key is None or not key.value else f"Bearer {key.value}"
+    key = cookie_parser(_text(headers, b"cookie") or "").get(KEY_COOKIE)  # others' may be malformed
+    return f"Bearer {key}" if key else None
 
 
 def _unauthorized(error: Unauthorized, headers: dict[bytes, bytes], method: str) -> Response:

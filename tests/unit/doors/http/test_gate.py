@@ -118,3 +118,15 @@ def test_the_admin_key_opens_every_project() -> None:
     )
     response = door("GET", "/v1/status?project=mine", headers={"Authorization": "Bearer root"})
     assert response.status_code == 200
+
+
+def test_a_browser_gives_its_key_in_a_cookie_also_beside_malformed_ones_of_others() -> None:
+    door = DoorClient(tokens={"good": "default"}, EVERKEPT_BIND="0.0.0.0:7411", url="http://10.0.0.7:7411")
+    for cookie in ("everkept_key=good", "a/b:[c]=1; everkept_key=good", "=; x; everkept_key=good"):
+        assert door("GET", "/v1/status", headers={"Cookie": cookie}).status_code == 200, cookie
+    assert door("GET", "/v1/status", headers={"Cookie": "everkept_key=bad"}).status_code == 401
+    shown = door("GET", "/", headers={"Cookie": "everkept_key=bad", "Accept": "text/html"})
+    assert (shown.status_code, shown.headers["location"]) == (303, "/login?failed=1")
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert door("POST", "/login", content=b"key=\xff", headers=form).status_code == 422
+    assert door("POST", "/login", content="key=é".encode(), headers=form).headers["location"] == "/login?failed=1"

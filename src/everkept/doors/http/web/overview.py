@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -19,7 +18,8 @@ STREAM_S = 900.0
 
 
 async def overview(visit: Visit) -> Response:
-    return visit.show("overview.html", status_now=await _status(visit), usage=await visit.service.usage(days=30))
+    spent_usd = sum(row.usd for row in await visit.service.usage(days=30))
+    return visit.show("overview.html", status_now=await _status(visit), spent_usd=spent_usd)
 
 
 async def _status(visit: Visit) -> v.Status:
@@ -58,7 +58,7 @@ async def samples(visit: Visit) -> Response:
     """Columns for the charts: times in seconds since 1970, then each series."""
     visit.caller.require_operator("see the figures of the whole store")
     sampler: Sampler = visit.request.app.state.sampler
-    return JSONResponse(json.loads(json.dumps(sampler.columns())), headers=HEADERS)
+    return JSONResponse(sampler.columns(), headers=HEADERS)
 
 
 ROUTES = [route("/", overview), route("/live", live), route("/samples", samples)]

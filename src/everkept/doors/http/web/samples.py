@@ -6,10 +6,13 @@ import asyncio
 import time
 from collections import deque
 
+import structlog
+
 from everkept.api import views as v
 from everkept.api.service import Application
 from everkept.errors import EverkeptError
 
+log = structlog.get_logger("everkept.web")
 EVERY_S = 10.0
 KEPT = 8640
 """Samples: a day."""
@@ -25,7 +28,10 @@ class Sampler:
 
     async def run(self, stopping: asyncio.Event) -> None:
         while not stopping.is_set():
-            await self.take()
+            try:
+                await self.take()
+            except Exception as error:  # noqa: BLE001  (nobody awaits this before the server stops: charts end nothing)
+                log.error("the figures for the charts could not be taken", error=str(error))
             try:
                 async with asyncio.timeout(EVERY_S):
                     await stopping.wait()

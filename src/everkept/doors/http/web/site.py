@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import parse_qs
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -13,7 +12,8 @@ from starlette.staticfiles import StaticFiles
 from everkept.doors.http.gate import KEY_COOKIE
 from everkept.doors.http.web import ask, conversations, knowledge, memory, operate, overview, proposals, work
 from everkept.doors.http.web.render import render
-from everkept.doors.http.web.visit import HEADERS
+from everkept.doors.http.web.visit import HEADERS, form_of, wrong
+from everkept.errors import EverkeptError
 
 LOGIN = "/login"
 
@@ -38,7 +38,12 @@ async def show_login(request: Request) -> Response:
 
 async def log_in(request: Request) -> Response:
     """The key stays in a cookie that no script reads and no other site sends."""
-    key = parse_qs((await request.body()).decode()).get("key", [""])[0].strip()
+    try:
+        key = (await form_of(request)).get("key", "").strip()
+    except EverkeptError as error:
+        return wrong(error)
+    if not key.isascii() or not key.isprintable():  # no key of ours, and no header could hold it
+        return RedirectResponse(f"{LOGIN}?failed=1", 303, HEADERS)
     answer = RedirectResponse("/", 303, HEADERS)
     answer.set_cookie(KEY_COOKIE, key, httponly=True, samesite="strict", secure=request.url.scheme == "https")
     return answer

@@ -33,11 +33,9 @@ DONE: Mapping[str, str] = {
     "believed": "The fact is believed again.",
     "stated": "It is remembered.",
     "ended": "The conversation is worked now.",
-    "erased": "It was erased, and what rested on it.",
     "written": "A new version was written.",
     "deleted": "The page was deleted. Its versions are kept, and nothing brings it back by itself.",
     "acknowledged": "The handoff counts as taken up.",
-    "settings": "The settings were changed.",
     "project": "The project was made.",
     "revoked": "The key opens nothing any more.",
     "approved": "The proposal was approved, and its page written.",
@@ -77,10 +75,7 @@ class Visit:
 
     async def form(self) -> dict[str, str]:
         """The fields that were sent. Raises InvalidInput for what is no form."""
-        sent = self.request.headers.get("content-type", "").partition(";")[0]
-        if sent != "application/x-www-form-urlencoded":
-            raise InvalidInput("send a form", field="content-type")
-        return dict(parse_qsl((await self.request.body()).decode(), keep_blank_values=True))
+        return await form_of(self.request)
 
     def url(self, path: str, /, **query: object) -> str:
         """An address of this site, in this project."""
@@ -107,6 +102,16 @@ class Visit:
     def go(self, path: str, /, **query: object) -> Response:
         """After a change: look at what came of it."""
         return RedirectResponse(self.url(path, **query), 303, HEADERS)
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """The fields that were sent. Raises InvalidInput for what is no form."""
+    if request.headers.get("content-type", "").partition(";")[0] != "application/x-www-form-urlencoded":
+        raise InvalidInput("send a form", field="content-type")
+    try:
+        return dict(parse_qsl((await request.body()).decode(), keep_blank_values=True))
+    except UnicodeDecodeError as error:
+        raise InvalidInput("the form is not UTF-8", field="body") from error
 
 
 Handler = Callable[[Visit], Awaitable[Response]]
