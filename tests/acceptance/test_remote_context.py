@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -17,6 +15,7 @@ from urllib.request import Request, urlopen
 import pytest
 from tests.stubs.real_server import serving
 from tests.stubs.replayed import plain_environment
+from tests.stubs.woken import stop_worker
 
 from everkept.hook import install_hook
 
@@ -61,18 +60,6 @@ class Machine:
         self.hook(agent, "Stop", session, last_assistant_message="The login test passes; the docs are still to do.")
         self.hook(agent, "SessionEnd", session, reason="prompt_input_exit")
 
-    def stop_worker(self) -> None:
-        """End the worker that a hook started: the only process with this home in its environment."""
-        mark = f"EVERKEPT_HOME={self.home}".encode()
-        for process in Path("/proc").iterdir():
-            if process.name.isdecimal() and process.name != str(os.getpid()):
-                try:
-                    environment = (process / "environ").read_bytes().split(b"\0")
-                except OSError:
-                    continue
-                if mark in environment:
-                    os.kill(int(process.name), signal.SIGTERM)
-
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Callable[..., Machine]]:
@@ -84,7 +71,7 @@ def machine(tmp_path: Path) -> Iterator[Callable[..., Machine]]:
 
     yield make
     for each in made:
-        each.stop_worker()
+        stop_worker(each.home)
 
 
 def until(holds: Callable[[], Any]) -> Any:

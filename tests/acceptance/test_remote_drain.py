@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import socket
@@ -18,6 +17,7 @@ from urllib.request import Request, urlopen
 import pytest
 from tests.stubs.real_server import serving
 from tests.stubs.replayed import Replay, plain_environment
+from tests.stubs.woken import stop_worker
 
 from everkept.capture.spool import Spool
 from everkept.hook import install_hook
@@ -195,16 +195,3 @@ def run_hook(laptop: Laptop, url: str, event: str, **payload: Any) -> str:
         capture_output=True, text=True, timeout=WAIT_S, check=True, env=plain_environment(EVERKEPT_URL=url),
     )  # fmt: skip
     return done.stdout
-
-
-def stop_worker(home: Path) -> None:
-    """End the worker that a hook started: the only process with this home in its environment."""
-    mark = f"EVERKEPT_HOME={home}".encode()
-    for process in Path("/proc").iterdir():
-        if process.name.isdecimal() and process.name != str(os.getpid()):
-            try:
-                environment = (process / "environ").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if mark in environment:
-                os.kill(int(process.name), signal.SIGTERM)
