@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.contract.test_agents_over_http import run
+from tests.stubs.both_ways import run
 
 from everkept.api.local import LocalService
 from everkept.domain.ids import parse_row_id
