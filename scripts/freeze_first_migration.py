@@ -1,4 +1,4 @@
-"""Write migration 0001 from `store/tables.py`. Only while no version has been released: after that 0001 never changes.
+"""Write migration 0001 from `store/tables/`. Only while no version has been released: after that 0001 never changes.
 
 Run it after each change of the tables; a test fails while the two are out of step.
 """

@@ -1,6 +1,6 @@
 """Begin the next migration: `python scripts/new_migration.py "add a colour to threads"`, then read and finish its file.
 
-It holds the difference between the migrations so far and `store/tables.py`.
+It holds the difference between the migrations so far and `store/tables/`.
 """
 
 from __future__ import annotations

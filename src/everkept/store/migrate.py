@@ -1,6 +1,6 @@
 """Bringing a database to this program's schema, whole or not at all.
 
-A new file is made from `tables.py` and stamped, and one that is up to date is recognised by one statement; Alembic is
+A new file is made from `tables/` and stamped, and one that is up to date is recognised by one statement; Alembic is
 loaded only where a migration has to run. That happens by itself at start, in one transaction, after a copy of the file
 was made beside it. `pragma user_version` and Alembic's own table always name the same migration.
 """

@@ -1,0 +1,13 @@
+"""The schema, for both databases. A module a part; each adds its tables to `metadata`.
+
+Times are `BIGINT` microseconds since 1970 (UTC), written and compared by one clock; JSON is text. Row numbers are never
+used twice (`AUTOINCREMENT`), because public ids and caches name rows by them.
+"""
+
+from __future__ import annotations
+
+from everkept.store.tables import agents, conversation, delivery, reviews, work
+from everkept.store.tables.columns import metadata
+from everkept.store.tables.full_text import FULL_TEXT_SQLITE
+
+__all__ = ["FULL_TEXT_SQLITE", "agents", "conversation", "delivery", "metadata", "reviews", "work"]
