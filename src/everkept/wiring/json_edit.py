@@ -127,7 +127,7 @@ def _line_cut(document: Document, blank: int, start: int, after: int) -> tuple[i
     if line_end > blank and text[line_end - 1] == "\r":
         line_end -= 1
     rest = _over(text, after, " \t")
-    ends_here = text[rest : rest + 1] in ("\r", "\n") or comment_end(text, rest) is not None
+    ends_here = text[rest : rest + 1] in ("\r", "\n") or text.startswith("//", rest)
     under_comment = any(each.to_line_end and each.end == line_end for each in document.comments)
     return (start, rest) if under_comment and not ends_here else (line_end, after)
 

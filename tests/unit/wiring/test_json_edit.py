@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from tests.unit.wiring.jsonc_texts import texts
 
 from everkept.errors import CannotWire
@@ -36,6 +36,8 @@ def test_a_member_that_is_added_and_dropped_again_leaves_the_meaning_and_the_com
         assert text == after
 
 
+@example('{\n  "a": 1, // n\n  "b": 2/*\n*/\n}')
+@example('{\n  "a": 1, // n\n  "b": 2, /* b */ "c": 3\n}')
 @given(texts())
 def test_each_child_can_be_dropped_alone(text: str) -> None:
     root = parse(text).root
