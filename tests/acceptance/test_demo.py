@@ -13,7 +13,7 @@ import pytest
 
 from everkept.demo import questions
 
-TIMEOUT_S = 60
+TIMEOUT_S = 600  # it ends by itself in seconds; a machine with other work may take its time
 BYTECODE = str(Path(tempfile.gettempdir()) / "everkept-test-bytecode")
 """Modules are compiled once for all processes, also where the checkout may not be written to."""
 
