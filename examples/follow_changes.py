@@ -1,54 +1,40 @@
-"""Get every change exactly as often as you acknowledge it: read, act, acknowledge.
+"""Get every change, and let each have its effect once: followed one after the other, with an inbox in your database.
 
     python examples/follow_changes.py            # what has happened so far, then end
     python examples/follow_changes.py --forever  # and whatever comes
 
-A crash between acting and acknowledging gives the same changes again, so acting twice must do no harm: here the number
-of the change is the key of what is written.
+Run several of it: one works, and another takes over where it ends or dies. A change that was worked when the process
+died is given again; the inbox knows it, because the effect and its mark are one transaction of the database.
 """
 
 # ruff: noqa: T201 - an example prints
 
 from __future__ import annotations
 
+import sqlite3
 import sys
-import time
+from contextlib import closing
+from pathlib import Path
 
-from everkept import CursorExpired, Memory
+from everkept import CursorExpired, Inbox, Memory
 
 CONSUMER = "example-mirror"
-PAUSE_S = 1.0
-
-
-def act(mirror: dict[int, str], seq: int, line: str) -> None:
-    """Yours: write to another system under the change's own number."""
-    mirror[seq] = line
-
-
-def follow(memory: Memory, mirror: dict[int, str]) -> int:
-    """Work one page of changes; how many there were."""
-    page = memory.changes(consumer=CONSUMER, limit=100)
-    for change in page.changes:
-        act(mirror, change.seq, f"{change.kind} {change.ref} ({change.subject})")
-    if page.changes:
-        memory.ack(CONSUMER, page.next_after)  # only now is it done
-    return len(page.changes)
 
 
 def main() -> None:
-    mirror: dict[int, str] = {}
-    with Memory.open() as memory:
-        while True:
-            try:
-                found = follow(memory, mirror)
-            except CursorExpired as error:
-                raise SystemExit(f"{error}: export what you need, then acknowledge up to {error.details}") from error
-            if not found:
-                if "--forever" not in sys.argv:
-                    break
-                time.sleep(PAUSE_S)
-    for seq, line in sorted(mirror.items()):
-        print(seq, line)
+    file = next((word for word in sys.argv[1:] if not word.startswith("--")), "mirror.db")
+    with closing(sqlite3.connect(Path(file))) as mirror, Memory.open() as memory:
+        mirror.execute("create table if not exists told(seq integer, line text)")
+        inbox = Inbox(mirror)
+        try:
+            for change in memory.follow(CONSUMER, until_idle="--forever" not in sys.argv):
+                with inbox.once(change) as new:
+                    if new:  # yours: whatever this change means in your own tables
+                        line = f"{change.kind} {change.ref} ({change.subject})"
+                        mirror.execute("insert into told values(?, ?)", (change.seq, line))
+                        print(change.seq, line)
+        except CursorExpired as error:
+            raise SystemExit(f"{error}: export what you need, then memory.replay({CONSUMER!r}, …)") from error
 
 
 if __name__ == "__main__":

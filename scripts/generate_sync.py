@@ -15,14 +15,18 @@ SOURCE = FOLDER / "async_memory.py"
 TARGET = FOLDER / "sync_memory.py"
 REVIEWS_SOURCE = FOLDER / "async_reviews.py"
 REVIEWS_TARGET = FOLDER / "sync_reviews.py"
-PARTS = ("AsyncReviews", "AsyncProposals")
+WORKSTREAMS_SOURCE = FOLDER / "async_workstreams.py"
+WORKSTREAMS_TARGET = FOLDER / "sync_workstreams.py"
+PARTS = ("AsyncReviews", "AsyncProposals", "AsyncWorkstreams", "AsyncLaunches")
 """What `AsyncMemory` has as properties."""
 NAMES = {
-    "AsyncThread": "Thread", "AsyncMemory": "Memory", "AsyncItems": "Items", "AsyncReviews": "Reviews",
-    "AsyncProposals": "Proposals",
+    "AsyncThread": "Thread", "AsyncMemory": "Memory", "AsyncItems": "Items", "AsyncFollow": "Follow",
+    "AsyncReviews": "Reviews", "AsyncProposals": "Proposals", "AsyncWorkstreams": "Workstreams",
+    "AsyncLaunches": "Launches",
 }  # fmt: skip
 BASES = {"Thread": "Facade[AsyncThread]", "Memory": "MemoryFacade", "Reviews": "Facade[AsyncReviews]",
-         "Proposals": "Facade[AsyncProposals]"}  # fmt: skip
+         "Proposals": "Facade[AsyncProposals]", "Workstreams": "Facade[AsyncWorkstreams]",
+         "Launches": "Facade[AsyncLaunches]"}  # fmt: skip
 HEAD = '''"""`Memory`: `AsyncMemory` without a loop of one's own. Made by scripts/generate_sync.py; do not edit."""
 
 from __future__ import annotations
@@ -33,10 +37,13 @@ from datetime import datetime
 from typing import Any
 
 from everkept.api import views as v
+from everkept.api import workstream_views as w
 from everkept.doors.python.async_memory import AsyncMemory, AsyncThread
 from everkept.doors.python.facade import Facade, MemoryFacade
+from everkept.doors.python.following import Follow
 from everkept.doors.python.items import Items
 from everkept.doors.python.sync_reviews import Proposals, Reviews
+from everkept.doors.python.sync_workstreams import Launches, Workstreams
 from everkept.doors.python.words import ME, GivenMessage
 
 '''
@@ -44,6 +51,7 @@ REVIEWS_HEAD = '''"""Reviews and proposals, waited for. Made by scripts/generate
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from everkept.api import review_views as r
@@ -52,11 +60,25 @@ from everkept.doors.python.facade import Facade
 from everkept.doors.python.items import Items
 
 '''
+WORKSTREAMS_HEAD = '''"""Workstreams and launches, waited for. Made by scripts/generate_sync.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from everkept.api import workstream_views as w
+from everkept.capture.identity import Checkout
+from everkept.domain.session import AgentEvent
+from everkept.doors.python.async_workstreams import AsyncLaunches, AsyncWorkstreams
+from everkept.doors.python.facade import Facade
+from everkept.doors.python.items import Items
+
+'''
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def generate(source: str, head: str = HEAD) -> str:
-    """The text of `sync_memory.py` for that of `async_memory.py`; the same for reviews, with their head."""
+    """The text of `sync_memory.py` for that of `async_memory.py`; the same for its parts, with their heads."""
     classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name in NAMES]
     return _formatted(head + "\n\n".join(_write_class(node) for node in classes))
 
@@ -87,6 +109,8 @@ def _body(method: Function, returned: str, decorators: list[str]) -> str:
         return f"return cls._start(AsyncMemory.{call})"
     if returned.startswith("AsyncItems["):
         return f"return Items(self._loop, self._inner.{call})"
+    if returned == "AsyncFollow":
+        return f"return Follow(self._loop, self._inner.{call})"
     waited = f"self._loop.wait(self._inner.{call})"
     if returned == "AsyncThread":
         return f"return Thread(self._loop, {waited})"
@@ -116,3 +140,4 @@ def _formatted(text: str) -> str:
 if __name__ == "__main__":
     TARGET.write_text(generate(SOURCE.read_text("utf-8")), "utf-8")
     REVIEWS_TARGET.write_text(generate(REVIEWS_SOURCE.read_text("utf-8"), REVIEWS_HEAD), "utf-8")
+    WORKSTREAMS_TARGET.write_text(generate(WORKSTREAMS_SOURCE.read_text("utf-8"), WORKSTREAMS_HEAD), "utf-8")

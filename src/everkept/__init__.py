@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from everkept.api.views import MessageIn
+    from everkept.domain.signatures import verify_webhook
     from everkept.doors.python.async_memory import AsyncMemory, AsyncThread
+    from everkept.doors.python.inbox import Inbox
     from everkept.doors.python.sync_memory import Memory, Thread
     from everkept.errors import (
         ConfigInvalid,
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
         InvalidInput,
         KeyConflict,
         NotFound,
+        SignatureInvalid,
         StoreFull,
         StoreUnavailable,
         SubjectConflict,
@@ -29,15 +32,18 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "AsyncMemory", "AsyncThread", "ConfigInvalid", "Conflict", "CursorExpired", "EverkeptError", "Forbidden",
-    "InvalidInput", "KeyConflict", "Memory", "MessageIn", "NotFound", "StoreFull", "StoreUnavailable",
-    "SubjectConflict", "Thread", "Unauthorized", "Unavailable", "UnknownScope", "__version__",
+    "Inbox", "InvalidInput", "KeyConflict", "Memory", "MessageIn", "NotFound", "SignatureInvalid", "StoreFull",
+    "StoreUnavailable", "SubjectConflict", "Thread", "Unauthorized", "Unavailable", "UnknownScope", "__version__",
+    "verify_webhook",
 ]  # fmt: skip
 _MODULES = {
     "AsyncMemory": "doors.python.async_memory",
     "AsyncThread": "doors.python.async_memory",
+    "Inbox": "doors.python.inbox",
     "Memory": "doors.python.sync_memory",
     "MessageIn": "api.views",
     "Thread": "doors.python.sync_memory",
+    "verify_webhook": "domain.signatures",
 }
 
 

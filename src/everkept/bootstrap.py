@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
+import math
 import os
 import secrets
 import socket
@@ -17,15 +19,17 @@ from everkept.api import views as v
 from everkept.api.base import Parts
 from everkept.api.contexts import Contexts
 from everkept.api.diagnosing import DiagnosisHere, diagnose_unopened, with_agents
-from everkept.api.hookdesk import HookDesk
+from everkept.api.hookdesk import HookDesk, stay_awake
 from everkept.api.ingesting import Ingest
 from everkept.api.local import LocalService
 from everkept.api.operating import token_hash
 from everkept.api.page_files import PagesReport, import_pages_of
 from everkept.api.scoping import resolve_scope, trust_marker
 from everkept.api.secrets import SecretScan, scan_secrets
+from everkept.api.service import KeyHolder
 from everkept.api.start_packs import leave_packs
 from everkept.api.transcripts import TranscriptImport
+from everkept.api.webhooks import send_waiting_webhooks, send_webhooks
 from everkept.capture.identity import Checkout
 from everkept.config import Settings, make_home
 from everkept.derive.tools import Tools
@@ -35,6 +39,7 @@ from everkept.models.embedders import from_setting as embedder_from_setting
 from everkept.models.journaled import JournaledModel
 from everkept.models.language import from_env
 from everkept.models.word_vectors import WordllamaVectors
+from everkept.otel import send_traced, trace_as_told
 from everkept.ports.clock import Clock, SystemClock
 from everkept.ports.embedder import Embedder
 from everkept.ports.faults import Faults, NoFaults
@@ -46,7 +51,15 @@ from everkept.store.copy import our_errors
 from everkept.store.diagnosis.look import AgentsAround
 from everkept.store.jobs import count
 from everkept.store.journal import StoreJournal
-from everkept.store.projects import DEFAULT_PROJECT, ensure_project, find_key, find_project, list_projects
+from everkept.store.projects import (
+    DEFAULT_PROJECT,
+    ensure_project,
+    find_key,
+    find_project,
+    list_projects,
+    names_of,
+)
+from everkept.store.stale_pages import recent_worktrees
 from everkept.store.store import Store
 from everkept.work.maintenance import Maintenance
 from everkept.work.runner import Runner
@@ -76,8 +89,8 @@ class Application:
             )
         return LocalService(self.parts, row)
 
-    async def authenticate(self, token: str) -> str | None:
-        return await self.parts.store.glance(find_key, token_hash(token))
+    async def authenticate(self, token: str) -> KeyHolder | None:
+        return await self.parts.store.glance(_holder, token_hash(token))
 
     async def resolve_scope(self, checkout: Checkout, *, create: bool = False) -> v.Scope:
         return await resolve_scope(self.parts.store, checkout, create=create)
@@ -95,9 +108,24 @@ class Application:
         """What a process that is awake for the hooks of this home does."""
         return HookDesk(self.parts, self.parts.settings.home)
 
+    async def attend(self, stop: asyncio.Event) -> None:
+        """What a server or a worker does beside its jobs: be awake for hooks, and send webhooks."""
+        async with asyncio.TaskGroup() as both:
+            both.create_task(stay_awake(self.hooks(), stop))
+            both.create_task(send_webhooks(self.parts, stop))
+
+    async def send_waiting_webhooks(self) -> None:
+        """What can be sent now, by a process that ends when nothing is due."""
+        await send_waiting_webhooks(self.parts)
+
+    async def recent_worktrees(self, *, days: int, limit: int) -> list[tuple[str, str]]:
+        """(project, folder) in which agents were at work lately, the last ones first."""
+        since_us = self.parts.clock.now_us() - days * 24 * 3_600 * 1_000_000
+        return await self.parts.store.read(recent_worktrees, since_us, limit)
+
     def importer(self) -> TranscriptImport:
         """Takes in the transcripts of coding agents, into whatever projects they belong."""
-        return TranscriptImport(self.parts)
+        return TranscriptImport(self.parts, patience_s=math.inf)
 
     async def leave_start_packs(self, checkouts: Iterable[Checkout]) -> None:
         """For hooks in these folders that come while nobody is awake."""
@@ -130,6 +158,12 @@ class Application:
         if self.worker is not None:
             await asyncio.to_thread(self.worker.stop, drain_s)
         await asyncio.to_thread(self.parts.store.close)
+        await asyncio.to_thread(send_traced)
+
+
+def _holder(conn: Connection, hashed: bytes) -> KeyHolder | None:
+    project = find_key(conn, hashed)
+    return None if project is None else KeyHolder(project=project, names=names_of(conn, project))
 
 
 def _probe(conn: Connection) -> None:
@@ -144,15 +178,21 @@ async def open_application(
     clock: Clock | None = None,
     faults: Faults | None = None,
     model: LanguageModel | None = None,
+    patience_s: float = 0.0,
 ) -> Application:
-    """Open the store (made or upgraded as needed) and start a worker.
+    """Open the store (made or upgraded as needed) and start a worker. `patience_s` as in `Parts`.
 
     Raises StoreNotSupported, StoreFull, ConfigInvalid. `model` takes the place of the one that the settings name.
     """
     with our_errors(settings.home):
         make_home(settings)
     if not structlog.is_configured():  # a library's log belongs on stderr: stdout is the caller's
-        structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+        level = logging.getLevelNamesMapping()[settings.log.level.upper()]
+        structlog.configure(
+            wrapper_class=structlog.make_filtering_bound_logger(level),
+            logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        )
+    trace_as_told(os.environ)
     clock = clock or SystemClock()
     faults = faults or NoFaults()
     store = Store(database_path(settings), clock=clock, faults=faults)
@@ -180,6 +220,7 @@ async def open_application(
         tools=tools,
         searcher=lambda: searcher,
         model_name=NO_MODEL if language is None else language.name,
+        patience_s=patience_s,
     )
     runner = make_runner(parts, faults) if worker else None
     application = Application(

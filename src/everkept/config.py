@@ -260,6 +260,20 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Intake:
+    """How fast events come in."""
+
+    events_per_s_max: float | None = _number(
+        None, 0.001, 1_000_000, "New messages and events of a project that each process takes in a second; more is"
+        " postponed, never dropped; null: no limit.", overridable=True,
+    )  # fmt: skip
+    burst_max: int = _number(
+        1_000, 1, 1_000_000, "New messages and events that come in at once before `intake.events_per_s_max` holds.",
+        overridable=True,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Store:
     """The database."""
 
@@ -272,6 +286,26 @@ class Wiki:
 
     enabled: bool = _value(True, "Whether pages are written to files, and edits of these files taken in.")
     interval_s: float = _number(5.0, 1, _DAY_S, "How often files and pages are compared.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Webhooks:
+    """Changes that are sent to addresses of others."""
+
+    allow_private: bool = _value(False, "Whether addresses of private networks and of this machine are sent to.")
+    timeout_s: float = _number(15.0, 0.1, 600, "How long one delivery may take.")
+    backoff_first_s: float = _number(5.0, 0.01, 3600, "Longest wait before the first retry; it doubles from there.")
+    backoff_max_s: float = _number(3600.0, 0.01, _DAY_S, "Longest wait before a retry.")
+    give_up_s: float = _number(3 * _DAY_S, 1, 365 * _DAY_S, "A webhook that fails for so long is paused as dead.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Workstreams:
+    """Lines of work across several agents."""
+
+    packet_tokens: int = _number(
+        1_200, 300, 1_700, "Tokens of what a launch's agent is told of its workstream.", overridable=True
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -373,10 +407,13 @@ class Settings:
     models: Models = Models()
     recall: Recall = Recall()
     server: Server = Server()
+    intake: Intake = Intake()
     store: Store = Store()
     wiki: Wiki = Wiki()
+    webhooks: Webhooks = Webhooks()
     proposals: Proposals = Proposals()
     review: Review = Review()
+    workstreams: Workstreams = Workstreams()
     status: Status = Status()
     log: Log = Log()
     secrets: Secrets = field(default=Secrets(), repr=False)
@@ -467,6 +504,7 @@ MARKERS = frozenset({"EVERKEPT_LAUNCH", "EVERKEPT_OFF"})
 _ORDER = (
     ("work.heartbeat_s", "work.lease_s"),
     ("work.backoff_first_s", "work.backoff_max_s"),
+    ("webhooks.backoff_first_s", "webhooks.backoff_max_s"),
     ("window.sibling_pull_s", "window.wait_max_s"),
 )
 """Pairs of which the first must be smaller than, or as large as, the second."""

@@ -74,10 +74,22 @@ class Forbidden(EverkeptError):
     code = "forbidden"
 
 
+class SignatureInvalid(EverkeptError):
+    """A webhook is not signed as its secret asks; nothing of it may be believed."""
+
+    code = "signature_invalid"
+
+
 class CursorExpired(EverkeptError):
     """The consumer is behind what is kept; start again from a snapshot."""
 
     code = "cursor_expired"
+
+
+class PacketGone(EverkeptError):
+    """Something that the packet told of was erased; `successor` is the packet of what remains."""
+
+    code = "packet_gone"
 
 
 class LeaseLost(EverkeptError):
@@ -144,7 +156,7 @@ class Transient(ModelError):
 
 
 class RateLimited(ModelError):
-    """The provider asks to wait (`retry_after_s`, seconds, may be None)."""
+    """Whoever was asked asks to wait (`retry_after_s`, seconds, may be None)."""
 
     code = "rate_limited"
 
@@ -196,15 +208,17 @@ class CannotWire(EverkeptError):
 HTTP_STATUS: dict[str, int] = {
     "invalid_input": 422, "unknown_scope": 422, "config_invalid": 422, "not_found": 404, "conflict": 409,
     "idempotency_conflict": 409, "subject_conflict": 409, "unauthorized": 401, "forbidden": 403, "cursor_expired": 410,
-    "lease_lost": 409, "subject_moved": 409, "unavailable": 503, "store_unavailable": 503, "store_full": 507,
-    "store_not_supported": 503, "extra_missing": 501, "embedder_mismatch": 503, "rate_limited": 429,
+    "packet_gone": 410,
+    "signature_invalid": 401, "lease_lost": 409, "subject_moved": 409, "unavailable": 503, "store_unavailable": 503,
+    "store_full": 507, "store_not_supported": 503, "extra_missing": 501, "embedder_mismatch": 503, "rate_limited": 429,
 }  # fmt: skip
 """Code → HTTP status; every other code is a 500."""
 
 EXIT_CODE: dict[str, int] = {
     "invalid_input": 2, "unknown_scope": 2, "config_invalid": 2, "extra_missing": 2,
     "unavailable": 3, "store_unavailable": 3, "store_full": 3, "store_not_supported": 3, "embedder_mismatch": 3,
-    "not_found": 4, "conflict": 4, "idempotency_conflict": 4, "subject_conflict": 4, "unauthorized": 3, "forbidden": 3,
+    "not_found": 4, "conflict": 4, "packet_gone": 4, "idempotency_conflict": 4, "subject_conflict": 4,
+    "unauthorized": 3, "forbidden": 3,
 }  # fmt: skip
 """Code → exit code of the CLI; every other code is 1."""
 

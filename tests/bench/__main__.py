@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tests.bench import (
     agents,
+    deliveries,
     hooks,
     http_append,
     job_speed,
@@ -28,6 +29,7 @@ from tests.bench import (
     reviews,
     service,
     store_append,
+    web_pages,
 )
 from tests.bench.machine import describe_machine
 from tests.bench.processes import temporary_home
@@ -44,8 +46,10 @@ SECTIONS: dict[str, tuple[str, Callable[..., Iterator[Figure]]]] = {
     "hooks": ("Hooks of coding agents", hooks.measure),
     "reviews": ("Reviews of sessions", reviews.measure),
     "review-quality": ("Reviews without a model, on histories of fifty sessions", review_quality.measure),
+    "deliveries": ("Deliveries", deliveries.measure),
     "redaction": ("Redaction", redaction.measure),
     "mcp": ("MCP", mcp.measure),
+    "pages": ("Pages of the site, over 100,000 events and 10,000 jobs", web_pages.measure),
 }
 
 

@@ -57,6 +57,27 @@ def test_a_folder_that_nobody_knows_is_told_nothing_and_becomes_known(desk: Desk
     assert desk.prompt("codex", "s1", nowhere, "What was decided about the login?") == ""
 
 
+def test_a_prompt_is_answered_before_it_is_taken_in_and_after_all_that_came_before_it(desk: Desk, app: Path) -> None:
+    desk.work("claude-code", "s1", app)
+    desk.page(app, "Deploys", "Deploys go out on Tuesdays.", "note")
+    desk.start("codex", "s2", app)
+    first = desk.hook("codex", "UserPromptSubmit", app, session_id="s2", prompt="Fix the build")
+    told = desk.hook("codex", "UserPromptSubmit", app, session_id="s2", prompt="When do deploys go out?")
+    later = desk.hook("codex", "Stop", app, session_id="s2", last_assistant_message="On Tuesdays.")
+    question = {"hook": told, "name": told["name"], "budget_ms": 10_000}
+    desk.run(desk.hooks.answer(question))
+    assert [record.name for record in desk.spool.records(10)] == [told["name"], later["name"]]
+    assert first["name"] < told["name"]
+    desk.settle()
+    assert desk.spool.records(10) == []
+
+
+def test_a_prompt_in_a_folder_that_nobody_knows_makes_it_known_and_is_answered(desk: Desk, tmp_path: Path) -> None:
+    desk.run(desk.run(desk.app.service()).write_page("Answer in German", "Always.", kind="rule"))
+    nowhere = a_checkout(tmp_path / "new", remote="https://example.com/acme/new")
+    assert "Answer in German (everywhere)" in desk.prompt("codex", "s1", nowhere, "What holds here?")
+
+
 def test_a_start_is_within_its_budget_and_says_what_it_costs_and_what_was_left_out(desk: Desk, app: Path) -> None:
     desk.work("claude-code", "s1", app)
     for n in range(30):

@@ -18,11 +18,13 @@ from everkept.derive.tools import Tools
 from everkept.domain.erase import SubjectTarget
 from everkept.domain.jobs import Uses
 from everkept.domain.session import AgentEvent
+from everkept.domain.signatures import secret_of
 from everkept.errors import ExtraMissing, ModelError, ProviderDown, RateLimited, Refused, Transient
 from everkept.models.embedders import OpenAIEmbedder
 from everkept.ports.clock import VirtualClock
 from everkept.ports.models import Question
 from everkept.store.aliases import resolve, trust
+from everkept.store.changes import NewChange, acknowledge, prune_changes, record_changes
 from everkept.store.diagnosis import place
 from everkept.store.diagnosis.causes import CAUSES, Finding
 from everkept.store.diagnosis.diagnose import Diagnosis, diagnose, diagnose_file
@@ -31,9 +33,11 @@ from everkept.store.diagnosis.weather import cause_of
 from everkept.store.erase import erase
 from everkept.store.facts import retire_by_hand
 from everkept.store.migrate import SCHEMA
+from everkept.store.pauses import pause
 from everkept.store.projects import ensure_project, ensure_subject
 from everkept.store.sessions import SessionBatch, SessionHeader, append_session
 from everkept.store.sqlite import choose_driver
+from everkept.store.webhooks import NewWebhook, add_webhook, remove_webhook
 from everkept.work.maintenance import PeriodicTask
 
 DAY_S = 24 * HOUR_S
@@ -349,6 +353,12 @@ def backlog_growing(patient: Patient) -> Diagnosis:
     for _ in range(9):
         world.step()
     world.tick(10 * MINUTE_S)
+    return patient.diagnose()
+
+
+@planted
+def paused(patient: Patient) -> Diagnosis:
+    patient.world().write(pause, "provider", "openai", "prices", "hand")
     return patient.diagnose()
 
 
@@ -689,6 +699,52 @@ def marker_untrusted(patient: Patient) -> Diagnosis:
 def folder_unknown(patient: Patient) -> Diagnosis:
     assert causes(with_agents(patient, signs=SIGNS)) == [], "where no agent is wired, no folder has to be known"
     return with_agents(patient, WiredAgent(name="codex"), signs=SIGNS)
+
+
+# ---- deliveries
+
+
+def hooked(patient: Patient, *changes: str) -> World:
+    """A webhook with three changes before it, and what became of it."""
+    world = patient.world()
+    new = NewWebhook(name="crm", url="https://crm.example", secret=secret_of(b"x" * 32), after=0)
+    kinds = [NewChange(kind="fact.added", ref="fct_1")] * 3
+    world.write(record_changes, world.project.id, kinds)
+    world.write(add_webhook, world.project.id, new)
+    for change in changes:
+        world.write(lambda conn, sql=change: conn.raw.execute(sql, {"now": world.clock.now_us()}))
+    return world
+
+
+@planted
+def webhook_dead(patient: Patient) -> Diagnosis:
+    hooked(patient, "update webhooks set state = 'dead', reason = 'no delivery for 3 days', failing_since = :now")
+    return patient.diagnose()
+
+
+@planted
+def webhook_failing(patient: Patient) -> Diagnosis:
+    world = hooked(patient, "update webhooks set tries = 9, failing_since = :now, last_error = 'it answered 500'")
+    assert causes(patient.diagnose()) == [], "it is tried again soon"
+    world.tick(901)
+    return patient.diagnose()
+
+
+@planted
+def webhook_rejected(patient: Patient) -> Diagnosis:
+    parked = "insert into parked_changes(webhook_id, seq, status, reason, tries, at) values(1, 1, 422, 'no', 5, :now)"
+    hooked(patient, parked)
+    return patient.diagnose()
+
+
+@planted
+def consumer_behind(patient: Patient) -> Diagnosis:
+    world = hooked(patient)
+    world.write(remove_webhook, world.project.id, 1)
+    world.write(acknowledge, world.project.id, "mirror", 1)
+    world.tick(11)
+    world.write(prune_changes, 10)
+    return patient.diagnose()
 
 
 # ---- the tests

@@ -100,7 +100,10 @@ def test_each_record_is_answered_with_what_became_of_it(door: Door, app: Path) -
     assert answer["records"][1]["taken"] == [{
         "agent": "claude-code", "session": "s-1", "stored": 1, "revised": 0, "known": 0,
         "project": "example.com/acme/app", "found_by": "session",
+        "events": answer["records"][1]["taken"][0]["events"],
     }]  # fmt: skip
+    [told] = answer["records"][1]["taken"][0]["events"]
+    assert (told["outcome"], told["reason"], told["event_id"][:4]) == ("stored", None, "evt_")
     assert answer["records"][0]["taken"][0]["found_by"] == "remote"
     assert door.count() == 9
 

@@ -11,14 +11,18 @@ from typing import Any
 import pytest
 from tests.contract.test_distil import Agents
 
-from everkept.domain.erase import StreamTarget
+from everkept.domain.erase import EventTarget, StreamTarget
+from everkept.domain.ids import ProjectId
 from everkept.domain.pages import PageText, sections_of, without_lines
-from everkept.domain.review.values import BODY_CHARS_MAX, Draft, Quote, Refusal
+from everkept.domain.review.values import BODY_CHARS_MAX, PAGE_CHARS_MAX, Draft, Quote, Refusal
+from everkept.domain.scope import Scope
 from everkept.errors import Conflict, NotFound
 from everkept.store.decisions import approve_proposal, reject_proposal, roll_back_proposal
 from everkept.store.erase import erase
 from everkept.store.pages import NewPage, PageRow, delete_page, find_page, get_page, page_history, pin_page, write_page
 from everkept.store.proposals import ProposalRow, evidence_of, get_proposal, list_proposals, stage_drafts
+from everkept.store.review_input import known_pages
+from everkept.store.search import find_postings, load_hits
 
 DAY_S = 86_400.0
 BODY = "Use uv.\n\n## Why\n\nIt locks.\n"
@@ -147,6 +151,19 @@ def test_a_draft_for_a_page_of_a_session_is_refused(world: Reviewed):
     assert "a session page, which no proposal changes" in world.refusal(world.patch("append", slug, kind="rule"))
 
 
+def test_a_page_longer_than_a_reviewer_reads_is_neither_changed_nor_taken_away(world: Reviewed):
+    world.there()
+    text = PageText(title="use-uv", body="x " * (PAGE_CHARS_MAX // 2))
+    number = world.staged(world.patch("append"))
+    world.write(write_page, NewPage(project=world.project.id, kind="rule", slug="use-uv", text=text, author="ana"))
+    assert "pages of at most 20,000" in world.refusal(world.patch("append"))
+    assert world.approve(number, rebase=True).state == "conflict"
+    assert world.stage(world.patch("retire", body="")) == (1, ()), "it is not too long by itself"
+    longer = PageText(title="use-uv", body=f"{text.body}x")
+    world.write(write_page, NewPage(project=world.project.id, kind="rule", slug="use-uv", text=longer, author="ana"))
+    assert "pages of at most 20,000" in world.refusal(world.patch("retire", body=""))
+
+
 def test_a_pinned_page_is_not_proposed_for(world: Reviewed):
     world.there()
     world.pin()
@@ -160,8 +177,12 @@ def test_the_same_is_proposed_once_however_it_is_worded(world: Reviewed):
     number = world.staged(draft)
     again = replace(draft, body="Other words.", title="Another title", why="another reason")
     assert f"prp_{number} proposes the same" in world.refusal(again)
+    assert (world.proposal(number).draft.body, world.proposal(number).why) == (draft.body, "another reason")
     world.reject(number, "we use pip")
     assert f"the same was rejected before (prp_{number})" == world.refusal(again)
+    renamed = replace(again, slug="another-title")
+    assert f"the same was rejected before (prp_{number})" == world.refusal(renamed), "a model calls it otherwise"
+    assert world.stage(replace(renamed, kind="gotcha")) == (1, ())
 
 
 def test_what_was_rolled_back_is_not_proposed_again(world: Reviewed):
@@ -364,6 +385,54 @@ def test_proposals_are_hidden_as_soon_as_their_session_is_to_be_erased(world: Re
     world.stage(world.draft())
     world.write(erase, world.project.id, StreamTarget(stream=world.source))
     assert world.all() == []
+
+
+def test_g10_a_proposal_about_a_page_goes_with_the_page_whatever_it_rests_on_itself(world: Reviewed):
+    world.work("s2")
+    other = world.session("s2").stream
+    text = PageText(title="Quokkas", body="Of the first session.")
+    new = NewPage(project=world.project.id, kind="rule", slug="use-uv", text=text, author="distiller",
+                  stream=world.source)  # fmt: skip
+    world.write(write_page, new)
+    rests = (Quote(stream=other, seq=1, text="Fix the failing login test"),)
+    _, rejected, approved = (world.staged(world.patch("append", evidence=rests, body=f"Words {n}.")) for n in range(3))
+    world.reject(rejected)
+    world.approve(approved)
+    assert {row.title for row in world.all()} == {"Quokkas"}
+    world.erase(StreamTarget(stream=world.source))
+    assert world.rows("select id, title, slug, body, why from proposals") == [(rejected, "", "", "", "")]
+    assert world.rows("select distinct proposal_id from proposal_quotes") == [(rejected,)]
+
+
+def found(world: Reviewed, word: str) -> list[str]:
+    """Kinds of the passages that a search may show."""
+
+    def look(conn: Any) -> list[str]:
+        scope = Scope(project=ProjectId(world.project.id))
+        postings = find_postings(conn, scope, word, ("page",))
+        ids = [int(i) for _, some in postings for i in some.split(",")]
+        return [hit.kind for hit in load_hits(conn, scope, ids)]
+
+    return world.read(look)
+
+
+@pytest.mark.parametrize("added", [False, True])
+def test_what_an_approval_wrote_is_hidden_by_the_first_commit_of_an_erase(world: Reviewed, *, added: bool):
+    if added:
+        world.there(body="Keep this.\n")
+    world.approve(world.staged(world.patch("append", body="Say quokka.") if added else world.draft(body="Say quokka.")))
+    world.there("another", body="Numbats stay.")
+    assert (found(world, "quokka"), found(world, "numbat")) == (["page"], ["page"])
+    world.write(erase, world.project.id, EventTarget(stream=world.source, seq=1))
+    assert (found(world, "quokka"), found(world, "numbat")) == ([], ["page"])
+    assert world.read(find_page, world.project.id, "use-uv") is None
+    assert [page.slug for page in world.read(known_pages, world.project.id)] == ["another"]
+    text = PageText(title="use-uv", body="By hand.")
+    with pytest.raises(Conflict, match="is being erased, or a part of it"):
+        world.write(write_page, NewPage(project=world.project.id, kind="rule", slug="use-uv", text=text, author="hand"))
+    world.live(60)
+    page = world.read(find_page, world.project.id, "use-uv")
+    assert (None if page is None else page.body) == ("Keep this.\n\n" if added else None)
 
 
 # ---- rolling back

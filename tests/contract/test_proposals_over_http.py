@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.stubs.both_ways import run
 
+from everkept.api import views as v
 from everkept.api.local import LocalService
 from everkept.domain.ids import parse_row_id
 from everkept.domain.review.values import Draft, Quote
@@ -51,6 +52,48 @@ def test_every_answer_is_the_same_both_ways(tmp_path: Path) -> None:
         assert await remote.proposal_report() == await local.proposal_report()
         assert (await local.proposal_report()).decided == {"rejected": 1, "rolled_back": 1}
         assert await remote.list_proposals(state=None) == await local.list_proposals(state=None)
+
+    run(tmp_path, steps)
+
+
+def test_why_tells_of_a_proposal_what_it_quotes_what_it_wrote_and_who_decided(tmp_path: Path) -> None:
+    async def steps(local: LocalService, remote: RemoteService) -> None:
+        await stage(local, "one")
+        waiting = await local.why("prp_1")
+        assert (waiting.kind, waiting.text) == ("proposal", "one")
+        assert [(event.event_id, event.seq) for event in waiting.events] == [("evt_1_1", 1)]
+        assert [step["step"] for step in waiting.steps] == ["quote", "proposal", "state"]
+        assert waiting.steps[0] == {
+            "step": "quote", "event": "evt_1_1", "session": "ses_1", "quote": "Add a function"}  # fmt: skip
+        await local.approve_proposal("prp_1", by="ana")
+        await local.roll_back_proposal("prp_1", by="bo", reason="it was wrong")
+        why = await local.why("prp_1")
+        assert await remote.why("prp_1") == why
+        state = next(step for step in why.steps if step["step"] == "state")
+        assert (state["state"], state["by"], state["reason"]) == ("rolled_back", "bo", "it was wrong")
+        for door in (local, remote):
+            with pytest.raises(NotFound, match="no proposal prp_9"):
+                await door.why("prp_9")
+
+    run(tmp_path, steps)
+
+
+def test_the_timeline_tells_of_a_proposal_when_it_was_made_and_when_it_was_decided_last(tmp_path: Path) -> None:
+    async def steps(local: LocalService, remote: RemoteService) -> None:
+        await stage(local, "one", "two")
+        await local.approve_proposal("prp_1", by="ana")
+        await local.roll_back_proposal("prp_1", by="bo")
+        whole = (await local.timeline(kinds=["proposal"])).items
+        assert [(item.id, item.detail) for item in whole] == [
+            ("prp_1", "create, page one, rolled back by bo"), ("prp_2", "create, page two, staged by rules"),
+            ("prp_1", "create, page one, staged by rules"),
+        ]  # fmt: skip
+        found: list[v.TimelineItem] = []
+        cursor: str | None = None
+        while len(found) < len(whole):
+            page = await remote.timeline(kinds=["proposal"], limit=1, cursor=cursor)
+            found, cursor = [*found, *page.items], page.next_cursor
+        assert (found, cursor) == (whole, None)
 
     run(tmp_path, steps)
 

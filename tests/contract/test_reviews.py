@@ -13,10 +13,11 @@ from tests.contract.reviewing import AGE_S, INTERVAL_S, Reviewing
 from tests.factories import plain_reply
 
 from everkept.domain.erase import StreamTarget
-from everkept.domain.review.values import Observation, Quote
+from everkept.domain.review.values import Draft, Observation, Quote
 from everkept.ports.models import Question
 from everkept.store.erase import erase
 from everkept.store.jobs import discard_by_hand, retry_by_hand
+from everkept.store.proposals import stage_drafts
 from everkept.store.review_input import seen_with
 from everkept.store.reviews import claim_review, open_review, reopen_imported
 from everkept.store.status import read_reviews
@@ -263,7 +264,63 @@ def test_what_several_sessions_show_is_counted_once_a_session_and_proposed_once(
     assert world.rows("select action, kind, state, stream_id from proposals") == [("create", "gotcha", "staged", 2)]
     assert world.rows("select staged, refused = '[]' from reviews order by id") == [(0, 1), (1, 1), (0, 0)]
     [refused] = json.loads(world.value("select refused from reviews where id = 3"))
-    assert refused["reason"] == "prp_1 proposes the same and awaits a decision"
+    assert refused["reason"] == "prp_1 proposes the same and awaits a decision, now with 1 more quote"
+
+
+EVIDENCE = """
+select p.why, p.confidence, count(distinct q.stream_id) from proposals p join proposal_quotes q on q.proposal_id = p.id
+group by p.id"""
+
+
+def test_what_awaits_a_decision_and_is_seen_again_rests_on_more_and_waits_anew(world: Reviewing) -> None:
+    for session in ("one", "two"):
+        world.digested(session)
+        world.live(AGE_S + INTERVAL_S)
+    body, expires = world.rows("select body, expires_at from proposals")[0]
+    assert world.rows(EVIDENCE) == [("Met in 2 sessions; in 2 of them the same then worked.", 0.67, 2)]
+    world.live(3600)
+    world.digested("three")
+    world.live(AGE_S + INTERVAL_S)
+    assert world.rows(EVIDENCE) == [("Met in 3 sessions; in 3 of them the same then worked.", 0.75, 3)]
+    [(later, words)] = world.rows("select expires_at, body from proposals")
+    assert later > expires
+    assert words == body, "nobody approves words that were changed after they were read"
+
+
+def test_a_new_page_that_a_later_session_would_call_otherwise_is_no_second_proposal(world: Reviewing) -> None:
+    first, second = world.digested("one"), world.digested("two")
+    world.live(AGE_S + INTERVAL_S)
+
+    def stage(stream: int, review: int, slug: str, signature: str, *alike: str) -> tuple[int, list[str]]:
+        draft = Draft(
+            action="create", kind="rule", slug=slug, title=slug, body="Use uv.", why="corrected", confidence=0.7,
+            signature=signature, alike=alike, evidence=(Quote(stream=stream, seq=1, text="said"),),
+        )  # fmt: skip
+        n, refused = world.write(lambda conn: stage_drafts(
+            conn, project=world.project.id, review=review, stream=stream, drafts=[draft], reviewer="rules",
+            settings=world.settings,
+        ))  # fmt: skip
+        return n, [refusal.reason for refusal in refused]
+
+    world.do("delete from proposal_quotes")
+    world.do("delete from proposals")
+    assert stage(first, 1, "use-uv", "a") == (1, [])
+    [number] = world.rows("select id from proposals")[0]
+    grown = f"prp_{number} proposes the same and awaits a decision, now with 1 more quote"
+    assert stage(second, 2, "uv-not-pip", "b", "a") == (0, [grown])
+    assert stage(first, 1, "another-page", "a") == (1, []), "siblings of one review stand beside each other"
+    assert world.rows("select count(*) from proposal_quotes where proposal_id = ?", number) == [(2,)]
+
+
+def test_what_was_decided_takes_no_more_evidence(world: Reviewing) -> None:
+    for session in ("one", "two"):
+        world.digested(session)
+        world.live(AGE_S + INTERVAL_S)
+    world.do("update proposals set state = 'rejected', decided_at = 1")
+    before = world.rows("select * from proposals"), world.rows("select * from proposal_quotes")
+    world.digested("three")
+    world.live(AGE_S + INTERVAL_S)
+    assert (world.rows("select * from proposals"), world.rows("select * from proposal_quotes")) == before
 
 
 def test_a_session_that_is_reviewed_again_is_counted_once(world: Reviewing) -> None:
@@ -343,6 +400,32 @@ def test_a_review_whose_replies_cannot_be_used_passes_as_dead_and_holds_up_nobod
     assert world.write(claim_review, world.project.id, stream) is not None
     world.live(30)
     assert (world.states(), world.watermark(), model.asked) == ({1: "reviewed"}, 1, 3)
+    world.shut()
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_what_the_rules_found_is_kept_where_the_replies_cannot_be_used_and_is_not_staged_twice(
+    tmp_path: Path, attempts: int
+) -> None:
+    model = Asked()
+    world = Reviewing(tmp_path, script=model)
+    world.digested("one")
+    world.live(AGE_S + INTERVAL_S)
+    model.proposals = [{"nothing": "of use"}]
+    stream = world.digested("two")
+    world.live(AGE_S + INTERVAL_S)
+    for _ in range(attempts - 1):
+        world.write(claim_review, world.project.id, stream)
+        world.live(60)
+    assert world.states() == {1: "reviewed", 2: "dead"}
+    assert world.rows(OBSERVED) == [("error", 2, 2, 1), ("recovery", 2, 2, 1)]
+    assert world.rows("select kind, reviewer, state from proposals") == [("gotcha", "rules", "staged")]
+    model.proposals = []
+    world.write(claim_review, world.project.id, stream)
+    world.live(60)
+    assert world.states() == {1: "reviewed", 2: "reviewed"}
+    assert world.value("select count(*) from proposals") == 1
+    assert world.rows("select refused from reviews where generation = 2") == [("[]",)]
     world.shut()
 
 

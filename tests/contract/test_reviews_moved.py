@@ -51,7 +51,7 @@ def test_a_moved_project_is_not_mistaken_for_one_of_its_name_that_takes_its_plac
     world.write(move_project, world.project.id, world.write(ensure_workspace, "second"), "default")
     other = world.write(ensure_project, "default", SECRET)
     assert other.id != world.project.id
-    assert world.read(find_key, b"hash") is None
+    assert world.read(find_key, b"hash") == "second/default"
     assert world.value("select watermark from review_states where project_id = ?", other.id) == 0
 
 

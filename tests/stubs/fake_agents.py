@@ -102,8 +102,9 @@ class FakeAgentMemory:
     # ---- pages
 
     async def list_pages(
-        self, *, kind: str | None = None, superseded: bool = False, limit: int = 50, cursor: str | None = None
-    ) -> v.Page[v.KnowledgePage]:
+        self, *, kind: str | None = None, superseded: bool = False, links_to: str | None = None, limit: int = 50,
+        cursor: str | None = None,
+    ) -> v.Page[v.KnowledgePage]:  # fmt: skip
         self._called("list_pages", kind=kind, superseded=superseded, limit=limit, cursor=cursor)
         newest = [versions[-1] for versions in self.pages.values()]
         return v.Page(items=[one.model_copy(update={"body": None}) for one in newest if kind in (None, one.kind)])

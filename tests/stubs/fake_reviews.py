@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from everkept.api import review_views as r
@@ -17,7 +18,8 @@ REVIEW = r.Review(
 )  # fmt: skip
 PROPOSAL = r.Proposal(
     id="prp_1", action="create", kind="rule", slug="use-uv", title="Use uv", section=None, body="Use uv, not pip.\n",
-    why="corrected in 3 sessions", confidence=0.9, reviewer="rules", state="staged", reason=None, session_id="ses_1",
+    why="corrected in 3 sessions", confidence=0.9, sessions=1, reviewer="rules", state="staged", reason=None,
+    session_id="ses_1",
     base=None, decided_by=None, decided_at=None, created_at=AT, expires_at=AT, version=None, undone_by=None,
     evidence=[r.Evidence(session_id="ses_1", event_id="evt_1_2", quote="No, use uv.")],
     difference="--- /dev/null\n+++ use-uv (proposed)\n@@ -0,0 +1 @@\n+Use uv, not pip.\n",
@@ -47,6 +49,12 @@ class FakeReviews:
 
     async def claim_review(self, session_id: str) -> r.Review | None:
         return REVIEW if parse_row_id("ses", session_id) == 1 else None
+
+    async def names_in_pages(self) -> list[r.PageNames]:
+        return [r.PageNames(slug="use-uv", version=1, names=[r.Name(kind="file", text="uv.lock")])]
+
+    async def note_looks(self, looks: Sequence[r.PageLook]) -> r.StaleFound:
+        return r.StaleFound(waiting=sum(bool(look.gone) for look in looks), staged=0, refused=[])
 
     async def list_proposals(
         self, *, state: str | None = "open", kind: str | None = None, limit: int = 50, cursor: str | None = None

@@ -7,20 +7,23 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from tests.stubs.fake_agents import FakeAgentMemory, scope_of, trusted_scope_of
+from tests.stubs.fake_deliveries import FakeDeliveries
 from tests.stubs.fake_reviews import FakeReviews
+from tests.stubs.fake_workstreams import FakeWorkstreams
 
 from everkept.api import views as v
 from everkept.api.context_ask import ContextAsk
+from everkept.api.service import KeyHolder
 from everkept.capture.identity import Checkout
 from everkept.domain.ids import event_id, parse_event_id, parse_row_id, row_id
 from everkept.domain.session import AgentEvent
-from everkept.errors import Conflict, CursorExpired, InvalidInput, KeyConflict, NotFound, SubjectConflict
+from everkept.errors import Conflict, InvalidInput, KeyConflict, NotFound, SubjectConflict
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 CONTENT_MAX_BYTES = 2**20
 
 
-class FakeService(FakeReviews, FakeAgentMemory):
+class FakeService(FakeReviews, FakeDeliveries, FakeWorkstreams, FakeAgentMemory):
     """One project. `calls` is what was called, in order, for tests that look at how a door speaks."""
 
     def __init__(self, project: str, application: FakeApplication) -> None:
@@ -32,8 +35,8 @@ class FakeService(FakeReviews, FakeAgentMemory):
         self.messages: dict[str, list[v.Message]] = {}
         self.facts: dict[str, v.Fact] = {}
         self.keys: dict[tuple[str, str], tuple[Any, Any]] = {}
-        self.cursors: dict[str, int] = {}
         self.jobs: dict[str, v.Job] = {"job_1": _job("job_1")}
+        self.pauses = [v.Pause(what="kind", name="extract_facts", why="prices", by="hand", since=NOW)]
         self.episodes: dict[str, v.Episode] = {}
         self.fail_next: list[Exception] = []
         self.closed = False
@@ -157,6 +160,11 @@ class FakeService(FakeReviews, FakeAgentMemory):
         message, thread = self._event(event_id)
         return v.Receipt(event_id=event_id, thread=thread, seq=message.seq, state="searchable", recorded_at=NOW)
 
+    async def list_receipts(self, thread: str, *, after_seq: int = 0, limit: int = 100) -> v.Page[v.Receipt]:
+        listed = await self.list_messages(thread, after_seq=after_seq, limit=limit)
+        receipts = [await self.receipt(each.event_id) for each in listed.items]
+        return v.Page(items=receipts, next_cursor=listed.next_cursor)
+
     def _event(self, name: str) -> tuple[v.Message, str]:
         self._called("event", id=name)
         parse_event_id(name)
@@ -236,6 +244,20 @@ class FakeService(FakeReviews, FakeAgentMemory):
         self.facts[fact_id] = found.model_copy(update=changed)
         return self.facts[fact_id]
 
+    async def pin_fact(self, fact_id: str, *, pinned: bool = True, by: str = "hand") -> v.Fact:
+        self._called("pin_fact", pinned=pinned, by=by)
+        self.facts[fact_id] = (await self.get_fact(fact_id)).model_copy(update={"pinned": pinned})
+        return self.facts[fact_id]
+
+    async def correct_fact(
+        self, fact_id: str, *, object: str | None = None, text: str | None = None,
+        valid_from: datetime | None = None, valid_until: datetime | None = None, by: str = "hand",
+        key: str | None = None,
+    ) -> v.Remembered:  # fmt: skip
+        self._called("correct_fact", object=object, text=text, by=by, key=key)
+        old = await self.get_fact(fact_id)
+        return v.Remembered(**{**dict(old), "object": object or old.object, "corrects": fact_id, "stated_by": by})
+
     async def list_subjects(self, *, limit: int = 50, cursor: str | None = None) -> v.Page[v.Subject]:
         self._called("list_subjects")
         names = sorted({thread.subject for thread in self.threads.values()})
@@ -251,6 +273,15 @@ class FakeService(FakeReviews, FakeAgentMemory):
             v.Entity(id=row_id("ent", i + 1), name=n, type="other", aliases=[], facts=1) for i, n in enumerate(names)
         ]
         return _page(found, limit, cursor)
+
+    async def merge_entities(self, entity_id: str, *, into: str, by: str = "hand") -> v.Entity:
+        self._called("merge_entities", entity=entity_id, into=into, by=by)
+        merged = v.MergedEntity(id=entity_id, name="Annie", by=by, at=NOW)
+        return v.Entity(id=into, name="Ana", type="person", aliases=["Annie"], facts=1, merged=[merged])
+
+    async def split_entity(self, entity_id: str) -> v.Entity:
+        self._called("split_entity", entity=entity_id)
+        return v.Entity(id=entity_id, name="Annie", type="person", aliases=[], facts=1)
 
     async def list_episodes(
         self, *, thread: str | None = None, subject: str | None = None, query: str | None = None, limit: int = 50,
@@ -341,8 +372,8 @@ class FakeService(FakeReviews, FakeAgentMemory):
             reviews=[],
         )  # fmt: skip
 
-    async def diagnose(self, *, subject: str | None = None, full: bool = False) -> v.Diagnosis:
-        self._called("diagnose", subject=subject, full=full)
+    async def diagnose(self, *, subject: str | None = None, full: bool = False, rows_only: bool = False) -> v.Diagnosis:
+        self._called("diagnose", subject=subject, full=full, rows_only=rows_only)
         finding = v.Finding(
             cause="key_refused", title="The provider refuses the key", what="openai: 401", since=NOW,
             evidence={"waiting": 3}, means="Nothing is lost.", mend="set OPENAI_API_KEY", chosen=False,
@@ -360,6 +391,9 @@ class FakeService(FakeReviews, FakeAgentMemory):
             [j for j in self.jobs.values() if state in (None, j.state) and kind in (None, j.kind)], limit, cursor
         )
 
+    async def dead_causes(self) -> list[v.DeadCause]:
+        return [v.DeadCause(kind="extract_facts", cause="timeout", jobs=1)]
+
     async def get_job(self, job_id: str) -> v.Job:
         self._called("get_job", job_id=job_id)
         parse_row_id("job", job_id)
@@ -374,27 +408,28 @@ class FakeService(FakeReviews, FakeAgentMemory):
         self._called("retry_jobs", kind=kind, cause=cause)
         return 1
 
+    async def pause_jobs(
+        self, *, kind: str | None = None, provider: str | None = None, why: str = "by hand", by: str = "hand"
+    ) -> v.Pause:
+        self._called("pause_jobs", kind=kind, provider=provider, why=why, by=by)
+        what: Literal["kind", "provider"] = "kind" if kind else "provider"
+        self.pauses.append(v.Pause(what=what, name=kind or provider or "", why=why, by=by, since=NOW))
+        return self.pauses[-1]
+
+    async def resume_jobs(self, *, kind: str | None = None, provider: str | None = None) -> None:
+        self._called("resume_jobs", kind=kind, provider=provider)
+        if not any(each.name in (kind, provider) for each in self.pauses):
+            raise NotFound("it is not paused")
+        self.pauses = [each for each in self.pauses if each.name not in (kind, provider)]
+
+    async def list_pauses(self) -> list[v.Pause]:
+        return self.pauses
+
     async def discard_job(self, job_id: str, *, reason: str = "by hand") -> v.Job:
         return (await self.get_job(job_id)).model_copy(update={"state": "discarded", "error": reason})
 
     async def release_job(self, job_id: str) -> v.Job:
         return await self.get_job(job_id)
-
-    async def changes(self, *, consumer: str | None = None, after: int | None = None, limit: int = 100) -> v.ChangePage:
-        self._called("changes", consumer=consumer, after=after, limit=limit)
-        start = self.cursors.get(consumer or "", 0) if after is None else after
-        if start < 0:
-            raise CursorExpired
-        found = [
-            v.Change(seq=i, kind="fact.created", subject=None, thread=None, ref=f"fct_{i}", at=NOW, data={})
-            for i in range(start + 1, 4)
-        ][:limit]
-        return v.ChangePage(changes=found, next_after=found[-1].seq if found else start, head=3)
-
-    async def ack(self, consumer: str, up_to: int) -> int:
-        self._called("ack", consumer=consumer, up_to=up_to)
-        self.cursors[consumer] = max(self.cursors.get(consumer, 0), up_to)
-        return self.cursors[consumer]
 
     async def list_projects(self) -> list[v.Project]:
         return [self.application.project(name) for name in self.application.services]
@@ -410,6 +445,19 @@ class FakeService(FakeReviews, FakeAgentMemory):
     ) -> v.Project:
         found = self.application.project(name)
         return found.model_copy(update={"name": new_name or name, "settings": settings or {}})
+
+    async def merge_project(self, source: str, into: str, *, dry_run: bool = False) -> v.ProjectMerge:
+        return v.ProjectMerge(
+            source=source, into=self.application.project(into).name, state="planned" if dry_run else "running",
+            rows={"threads": 1}, alike={"subjects": 1}, renamed=[], asked_at=None, done_at=None,
+        )  # fmt: skip
+
+    async def move_project(self, name: str, *, workspace: str) -> v.Project:
+        return self.application.project(name).model_copy(update={"name": f"{workspace}/{name}"})
+
+    async def find_merge(self, project: str) -> v.ProjectMerge | None:
+        self.application.project(project)
+        return None
 
     async def create_key(self, name: str, *, project: str | None = None) -> v.KeyCreated:
         where = project or self.project
@@ -510,8 +558,9 @@ class FakeApplication:
         self.asked_contexts.append((project, confined, FakeContexts(project)))
         return self.asked_contexts[-1][2]
 
-    async def authenticate(self, token: str) -> str | None:
-        return self.tokens.get(token)
+    async def authenticate(self, token: str) -> KeyHolder | None:
+        project = self.tokens.get(token)
+        return None if project is None else KeyHolder(project=project, names=frozenset({project}))
 
     async def ready(self) -> dict[str, str]:
         return self.reasons

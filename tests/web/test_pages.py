@@ -13,7 +13,9 @@ SHOWN = (
     "/subjects/marta?past=1&as_of=2026-05-01", "/episodes", "/threads", "/threads/marta-kitchen", "/sessions",
     "/handoffs", "/pages", "/pages/new", "/pages/hostile-0", "/pages/hostile-0/edit", "/pages/hostile-0/changes",
     "/proposals", "/proposals?state=all", "/proposals/prp_1",
-    "/work", "/work?state=done", "/doctor", "/usage", "/settings", "/erase?subject=marta",
+    "/workstreams", "/workstreams/wst_1", "/deliveries", "/deliveries/whk_1", "/work",
+    "/work?state=done", "/doctor", "/usage", "/settings",
+    "/erase?subject=marta",
 )  # fmt: skip
 GRAVE = ("serious", "critical")
 

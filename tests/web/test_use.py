@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 from tests.acceptance.test_weather import GOOD
 from tests.stubs.llm_server import Fail, LlmServer
 from tests.stubs.real_server import serving
@@ -49,6 +49,28 @@ def test_a_dead_job_is_found_with_its_cause_and_tried_again(tab: Tab, tmp_path: 
             expect(tab.page.locator(".head .tag").first).not_to_have_text("dead")
             _until(lambda: _state(url, tab.page.url) == "done")
             assert tab.said == []
+
+
+def test_a_kind_is_paused_with_a_reason_and_resumed(tab: Tab, tmp_path: Path) -> None:
+    with serving(tmp_path / "home", EVERKEPT_WORK__TICK_S="0.1") as (_, url):
+        tab.go(f"{url}/work")
+        tab.page.get_by_label("What").select_option("kind extract_facts")
+        tab.page.get_by_label("Why").fill("prices doubled")
+        tab.page.get_by_role("button", name="Pause").click()
+        expect(tab.page.locator("main")).to_contain_text("prices doubled")
+        body = {"content": "I live in Lisbon.", "subject": "ana"}
+        said = CLIENT.post(f"{url}/v1/threads/ana/messages", json=body).json()["receipts"][0]["event_id"]
+        CLIENT.post(f"{url}/v1/threads/ana/end").raise_for_status()
+        _until(lambda: CLIENT.get(f"{url}/v1/receipts/{said}").json()["summary"] == "completed")
+        assert "prices doubled" in CLIENT.get(f"{url}/v1/receipts/{said}").json()["reason"]
+        tab.go(f"{url}/work")
+        tab.page.locator("tbody tr", has_text="extract_facts").last.get_by_role("link").first.click()
+        expect(tab.page.locator("main")).to_contain_text("prices doubled")
+        tab.go(f"{url}/work")
+        tab.page.get_by_role("button", name="Resume").click()
+        expect(tab.page.locator(".done")).to_contain_text("It goes on")
+        _until(lambda: CLIENT.get(f"{url}/v1/receipts/{said}").json()["state"] == "remembered")
+        assert tab.said == []
 
 
 def _until_dead(url: str) -> None:
@@ -129,6 +151,26 @@ def test_a_proposal_is_read_with_its_evidence_approved_and_undone(site: str, tab
     assert tab.said == []
 
 
+def test_a_webhook_is_added_tested_paused_and_removed(site: str, tab: Tab) -> None:
+    tab.go(f"{site}/deliveries")
+    expect(tab.page.locator(".panel", has_text="Webhooks")).to_contain_text("https://crm.invalid/hook")
+    tab.page.get_by_label("Name").fill("mirror")
+    tab.page.get_by_label("Address").fill("https://mirror.invalid/")
+    tab.page.get_by_role("button", name="Add a webhook").click()
+    expect(tab.page.locator("pre")).to_contain_text("whsec_")
+    tab.page.get_by_role("link", name="Go on to the webhook").click()
+    tab.page.get_by_role("button", name="Test").click()
+    expect(tab.page.get_by_role("status")).to_contain_text("Not delivered: it cannot be reached")
+    tab.page.get_by_role("button", name="Pause").click()
+    expect(tab.page.locator(".done")).to_contain_text("Nothing is sent until it is resumed")
+    tab.page.get_by_role("button", name="Resume").click()
+    expect(tab.page.locator(".done")).to_contain_text("goes on where it stands")
+    tab.page.get_by_role("button", name="Remove").click()
+    expect(tab.page.locator(".done")).to_contain_text("removed")
+    assert [each["name"] for each in CLIENT.get(f"{site}/v1/webhooks").json()["items"]] == ["crm"]
+    assert tab.said == []
+
+
 def test_what_was_believed_and_how_names_and_pages_relate_is_drawn_and_listed(site: str, tab: Tab) -> None:
     facts = CLIENT.get(f"{site}/v1/facts?subject=marta&limit=100").json()["items"]
     work = next(fact["id"] for fact in facts if (fact["entity"], fact["predicate"]) == ("Marta", "works at"))
@@ -173,3 +215,64 @@ def test_a_server_that_is_told_to_stop_does_not_wait_for_pages_that_stay_open(ta
         process.terminate()
         assert process.wait(WAIT_S) == 0
         assert time.monotonic() - began < 25  # the longest wait for answers that have begun is 30 s
+
+
+def test_a_fact_is_put_right_pinned_and_unpinned_with_its_history_in_sight(tab: Tab, tmp_path: Path) -> None:
+    with serving(tmp_path / "home") as (_, url):
+        body = {"text": "Ana lives in Lisbon", "subject": "ana", "predicate": "lives in", "object": "Lisbon"}
+        fact = CLIENT.post(f"{url}/v1/remember", json=body).json()["id"]
+        tab.go(f"{url}/facts/{fact}")
+        tab.page.get_by_label("lives in").fill("Porto")
+        tab.page.get_by_label("By").fill("marta")
+        tab.page.get_by_role("button", name="Correct").click()
+        expect(tab.page.locator("h1")).to_contain_text("Ana lives in Porto")
+        expect(tab.page.locator("main")).to_contain_text("by marta")
+        expect(tab.page.locator(".life .struck")).to_contain_text("Lisbon")
+        tab.page.get_by_role("button", name="Pin", exact=True).click()
+        expect(tab.page.locator(".head .tag", has_text="pinned")).to_be_visible()
+        tab.page.get_by_role("button", name="Unpin").click()
+        expect(tab.page.locator(".done")).to_contain_text("like any other")
+        assert tab.said == []
+
+
+def test_two_names_are_merged_and_split_again(tab: Tab, tmp_path: Path) -> None:
+    with serving(tmp_path / "home") as (_, url):
+        for name, firm in (("Ana", "Acme"), ("Annie", "Beta")):
+            body = {"text": f"{name} works at {firm}", "subject": "family", "entity": name, "predicate": "works at",
+                    "object": firm}  # fmt: skip
+            CLIENT.post(f"{url}/v1/remember", json=body).raise_for_status()
+        tab.go(f"{url}/subjects/family")
+        tab.page.get_by_text("Two of these are one thing").click()
+        tab.page.get_by_label("This").select_option("Annie")
+        tab.page.get_by_label("is the same as").select_option("Ana")
+        tab.page.get_by_role("button", name="Merge").click()
+        expect(tab.page.locator("main")).to_contain_text("also Annie")
+        expect(tab.page.locator("main h3")).to_have_text("Ana")
+        tab.page.get_by_role("button", name="Split").click()
+        expect(tab.page.locator("main h3")).to_have_text(["Ana", "Annie"])
+        assert tab.said == []
+
+
+def test_a_page_shows_which_pages_link_to_it(tab: Tab, tmp_path: Path) -> None:
+    with serving(tmp_path / "home") as (_, url):
+        for slug, text in (("tokens", "Where they are."), ("login", "See [[tokens]].")):
+            body = {"title": slug.title(), "body": text, "slug": slug}
+            CLIENT.post(f"{url}/v1/pages", json=body).raise_for_status()
+        tab.go(f"{url}/pages/tokens")
+        tab.page.locator("section", has_text="Linked from").get_by_role("link", name="Login").click()
+        tab.page.wait_for_url("**/pages/login")
+        expect(tab.page.locator("section", has_text="Linked from")).to_contain_text("No other page links here")
+        assert tab.said == []
+
+
+def test_the_places_are_reached_on_a_phone_without_scripts(chromium: Browser, tmp_path: Path) -> None:
+    with serving(tmp_path / "home") as (_, url):
+        context = chromium.new_context(viewport={"width": 390, "height": 844}, java_script_enabled=False)
+        page = context.new_page()
+        page.goto(url)
+        page.get_by_role("link", name="Subjects").click()
+        expect(page.locator("h1")).to_have_text("Subjects")
+        page.get_by_role("link", name="Work", exact=True).click()
+        expect(page.locator("h1")).to_have_text("Work")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        context.close()

@@ -92,16 +92,18 @@ class AgentMemory(Cases):
     # ---- pages
 
     async def list_pages(
-        self, *, kind: str | None = None, superseded: bool = False, limit: int = 50, cursor: str | None = None
-    ) -> v.Page[v.KnowledgePage]:
+        self, *, kind: str | None = None, superseded: bool = False, links_to: str | None = None, limit: int = 50,
+        cursor: str | None = None,
+    ) -> v.Page[v.KnowledgePage]:  # fmt: skip
         bounded(limit, "limit", 1, 1000)
         if kind is not None:
             _check_kind(kind)
 
         def read(conn: Connection) -> list[PageRow]:
             return list_pages(
-                conn, self._project_id, kind=kind, current=not superseded, before=read_cursor(cursor), limit=limit + 1
-            )
+                conn, self._project_id, kind=kind, current=not superseded, links_to=links_to,
+                before=read_cursor(cursor), limit=limit + 1,
+            )  # fmt: skip
 
         rows = await self._store.read(read)
         following = cursor_of(rows[limit - 1].id) if len(rows) > limit else None

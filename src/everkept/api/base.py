@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from everkept.api.pacing import Pace
 from everkept.capture.messages import check_name
 from everkept.config import Settings
 from everkept.derive.tools import Tools
@@ -15,6 +16,7 @@ from everkept.ports.clock import Clock
 from everkept.recall.search import Searcher
 from everkept.store.connection import Connection
 from everkept.store.effective import effective
+from everkept.store.merging import require_unmerged
 from everkept.store.projects import ProjectRow, find_subject
 from everkept.store.store import Store
 from everkept.store.streams import get_thread
@@ -31,6 +33,9 @@ class Parts:
     searcher: Callable[[], Searcher]
     """Made on first use: its word vectors take a moment to load."""
     model_name: str
+    pace: Pace = field(default_factory=Pace)
+    patience_s: float = 0.0
+    """How long a call waits while messages come too fast; a server has its clients wait instead."""
 
 
 class Cases:
@@ -54,6 +59,7 @@ class Cases:
 
     def _scope(self, conn: Connection, subject: str | None, thread: str | None) -> Scope | None:
         """The scope in rows, or None where the subject was never seen. Raises NotFound for an unknown thread."""
+        require_unmerged(conn, self._project_id)
         found = None
         if subject is not None:
             found = find_subject(conn, self._project_id, check_name(subject, "subject"))

@@ -6,6 +6,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,12 +16,15 @@ from everkept.api.present import bounded, message_view, moment, page, read_curso
 from everkept.capture.messages import Given, check_key, check_messages, check_name
 from everkept.config import validate_overrides
 from everkept.domain.ids import event_id, parse_event_id
+from everkept.errors import SubjectMoved
 from everkept.store.connection import Connection
-from everkept.store.projects import find_subject
-from everkept.store.receipts import receipts_of
+from everkept.store.projects import find_subject, get_project
+from everkept.store.receipts import ReceiptRow, receipts_of
+from everkept.store.remaking import Replayed, lost_effects, remake_effects
 from everkept.store.streams import (
     Append,
     Appended,
+    NewMessage,
     StreamRow,
     append_events,
     create_thread,
@@ -78,22 +82,49 @@ class Capturing(Cases):
             check_name(subject, "subject")
         if key is not None:
             check_key(key)
+        append = Append(
+            project=self._project_id, thread=thread, subject=subject, base=self._settings,
+            messages=await self._checked(thread, messages, key), formers=len(self._project.former_secrets),
+        )  # fmt: skip
+        pace, settings = self._parts.pace, self._project_settings
+        await pace.admit(self._project_id, settings, patience_s=self._parts.patience_s)
+        try:
+            answer: list[Appended] = await self._store.write_item(append_events, append)
+        except SubjectMoved:  # a project was merged into this one since it was opened: by its keys they may be known
+            self._project = await self._store.read(get_project, self._project.name)
+            append = replace(
+                append, messages=await self._checked(thread, messages, key), formers=len(self._project.former_secrets)
+            )
+            answer = await self._store.write_item(append_events, append)
+        pace.spend(self._project_id, settings, sum(not a.replayed for a in answer))
+        await self._remake([
+            Replayed(a.stream, a.seq, m.analysed) for a, m in zip(answer, append.messages, strict=True) if a.replayed
+        ])  # fmt: skip
+        return v.AppendResult(
+            thread=thread, receipts=await self._receipts(thread, answer), replayed=all(a.replayed for a in answer)
+        )
+
+    async def _checked(self, thread: str, messages: Sequence[v.MessageIn], key: str | None) -> tuple[NewMessage, ...]:
         check = partial(
             check_messages,
             [_given(m) for m in messages],
             thread=thread,
             key=key,
             secret=self._project.secret,
+            former=self._project.former_secrets,
             now_us=self._parts.clock.now_us(),
         )
         # Analysing a megabyte takes a second; what is small is not worth the way to another thread.
         large = sum(len(m.content) for m in messages) > LARGE_CHARS
-        ready = await asyncio.to_thread(check) if large else check()
-        append = Append(project=self._project_id, thread=thread, subject=subject, messages=ready, base=self._settings)
-        answer: list[Appended] = await self._store.write_item(append_events, append)
-        return v.AppendResult(
-            thread=thread, receipts=await self._receipts(thread, answer), replayed=all(a.replayed for a in answer)
-        )
+        return await asyncio.to_thread(check) if large else check()
+
+    async def _remake(self, replayed: Sequence[Replayed]) -> None:
+        """Effects that were lost of messages that were there already."""
+        if not replayed:
+            return
+        lost = await self._store.read(lost_effects, self._project_id, replayed, self._settings)
+        if lost:
+            await self._store.write(remake_effects, self._project_id, replayed, self._settings)
 
     async def _receipts(self, thread: str, answer: list[Appended]) -> list[v.Receipt]:
         """What was stored now is searchable and no more; what was replayed may have come further since."""
@@ -133,6 +164,21 @@ class Capturing(Cases):
         place = parse_event_id(event_id)
         rows = await self._store.read(receipts_of, self._project_id, [place], self._settings)
         return receipt_view(rows[0])
+
+    async def list_receipts(self, thread: str, *, after_seq: int = 0, limit: int = 100) -> v.Page[v.Receipt]:
+        bounded(limit, "limit", 1, 1000)
+        bounded(after_seq, "after_seq", 0, 10**15)
+
+        def read(conn: Connection) -> list[ReceiptRow]:
+            stream = get_thread(conn, self._project_id, thread)
+            last = min(stream.last_seq, after_seq + limit + 1)  # one more than is shown tells whether there is more
+            places = [(stream.id, seq) for seq in range(after_seq + 1, last + 1)]
+            return receipts_of(conn, self._project_id, places, self._settings)
+
+        found = await self._store.read(read)
+        more = len(found) > limit
+        items = [receipt_view(row) for row in found[:limit]]
+        return v.Page(items=items, next_cursor=str(found[limit - 1].seq) if more else None)
 
 
 def _given(m: v.MessageIn) -> Given:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from everkept.capture.identity import Checkout, checkout_of
+from everkept.domain.launch import launch_number
 from everkept.domain.session import session_identity
 from everkept.hook.hook_script import SESSION_NAMES, find_text, kind_of
 
@@ -20,6 +21,8 @@ class ContextAsk:
     checkout: Checkout
     source: str = "startup"
     prompt: str | None = None
+    launch: int | None = None
+    """The launch that the agent was started by."""
 
     @property
     def identity(self) -> str:
@@ -37,6 +40,7 @@ def ask_of(record: Mapping[str, Any]) -> ContextAsk | None:
     typed = kind_of(str(record.get("event", ""))) == "prompt"
     return ContextAsk(
         agent=str(record.get("agent", "")), session=session, checkout=checkout,
+        launch=launch_number(record.get("launch")),
         source=find_text(payload, ("source", "trigger")) or "startup",
         prompt=find_text(payload, ("prompt", "user_prompt", "message", "text")) if typed else None,
     )  # fmt: skip

@@ -5,7 +5,6 @@ The offer is noted before it is given. It is acknowledged by what the session do
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,6 +34,7 @@ from everkept.store.connection import Connection
 from everkept.store.digests import events_of_session
 from everkept.store.erase import newest_erasure
 from everkept.store.handoffs import HandoffRow, choose_handoff
+from everkept.store.launches import LaunchRow, project_of_launch
 from everkept.store.offers import (
     OfferRow,
     Receiver,
@@ -45,6 +45,7 @@ from everkept.store.offers import (
     offers_to,
     project_of_offer,
 )
+from everkept.store.packets import packet_item, packet_part, packet_to_give
 from everkept.store.pages import PageRow, maintained_pages
 from everkept.store.projects import DEFAULT_PROJECT, find_project
 from everkept.store.sessions import SessionRow, find_native_session, project_of_session, undigested_sessions
@@ -76,41 +77,47 @@ class Contexts:
 
     async def start(self, ask: ContextAsk) -> v.AgentContext:
         """At a session's start, clear or compaction."""
-        erasure = await self._store.read(newest_erasure)
-        found = await self._found(ask)
-        if found is None:
+        look = await self._store.read(self._look_at_start, ask)
+        if look is None:
             return _nothing("no memory of this folder yet")
-        new_epoch = ask.source in ("clear", "compact")
-        read = await self._read_start(found, ask, new_epoch=new_epoch)
-        handoff, because, parts = await asyncio.to_thread(_start_parts, read)
-        return await self._offer(found, read.receiver, parts, handoff, because, erasure=erasure)
+        return await self._offer(
+            look.found, look.read.receiver, look.parts, look.handoff, look.because, erasure=look.erasure,
+            launch=look.read.launch,
+        )  # fmt: skip
 
-    async def _read_start(self, found: Found, ask: ContextAsk, *, new_epoch: bool) -> _Start:
-        read = await self._store.read(_read_start, found.project.id, ask, new_epoch=new_epoch)
-        return replace(read, general=()) if self._confined else read
+    def _look_at_start(self, conn: Connection, ask: ContextAsk) -> _Look | None:
+        """All of it at once: where a machine is busy, each hop to another thread costs as much as all of the reading.
+
+        None where nobody knows the place.
+        """
+        found = self._found(conn, ask)
+        if found is None:
+            return None
+        read = _read_start(conn, found.project.id, ask, new_epoch=ask.source in ("clear", "compact"))
+        read = replace(read, general=()) if self._confined else read
+        handoff, because, parts = _start_parts(read)
+        return _Look(
+            found=found, erasure=newest_erasure(conn), read=read, parts=parts, handoff=handoff, because=because
+        )  # fmt: skip
 
     async def pack(self, checkout: Checkout) -> v.AgentContext:
         """What a start in this place would be told, offered to nobody."""
-        ask = ContextAsk(agent="", session="", checkout=checkout)
-        found = await self._found(ask)
-        if found is None:
+        look = await self._store.read(self._look_at_start, ContextAsk(agent="", session="", checkout=checkout))
+        if look is None:
             return _nothing("no memory of this folder yet")
-        read = await self._read_start(found, ask, new_epoch=False)
-        _, because, parts = await asyncio.to_thread(_start_parts, read)
-        return _given(found, compose(parts, scope=_scope_words(found)), None, because)
+        return _given(look.found, compose(look.parts, scope=_scope_words(look.found)), None, look.because)
 
     async def prompt(self, ask: ContextAsk) -> v.AgentContext:
         """With a prompt: what bears on it and was not shown to this session since its last clear or compaction.
 
         A session that was given nothing at its start, because nobody answered in time, is given that first.
         """
-        erasure = await self._store.read(newest_erasure)
-        found = await self._found(ask)
-        if found is None:
+        look = await self._store.read(self._look_at_prompt, ask)
+        if look is None:
             return _nothing("no memory of this folder yet")
+        found, erasure, receiver, shown = look
         if ask.prompt is None or not ask.prompt.strip():
             return _nothing("the prompt is empty", found)
-        receiver, shown = await self._store.read(_shown, found.project.id, ask)
         if not shown and (started := await self.start(ask)).text:
             return started
         service = Recalling(self._parts, found.project)
@@ -139,24 +146,29 @@ class Contexts:
         if project is not None:
             await self._store.write(note_shown, project, offer)
 
-    async def _found(self, ask: ContextAsk) -> Found | None:
+    def _look_at_prompt(self, conn: Connection, ask: ContextAsk) -> tuple[Found, int, Receiver, frozenset[str]] | None:
+        """(where, the newest erasure, who asks, what was shown to it); None where nobody knows the place."""
+        found = self._found(conn, ask)
+        return None if found is None else (found, newest_erasure(conn), *_shown(conn, found.project.id, ask))
+
+    def _found(self, conn: Connection, ask: ContextAsk) -> Found | None:
         """Raises NotFound where there is no project of the name that was given."""
         if self._project is None:
-            return await self._store.read(_scope_of, ask)
-        row = await self._store.read(find_project, self._project)
+            return _scope_of(conn, ask)
+        row = find_project(conn, self._project)
         if row is None:
             raise NotFound(f"there is no project {self._project!r}", project=self._project)
         return Found(project=row, found_by="named", value=row.name)
 
     async def _offer(
         self, found: Found, receiver: Receiver, parts: Sequence[Part], handoff: int | None, because: str, *,
-        erasure: int, **limits: Any,
+        erasure: int, launch: LaunchRow | None = None, **limits: Any,
     ) -> v.AgentContext:  # fmt: skip
         scope = _scope_words(found)
         block = compose(parts, scope=scope, **limits)
         if not block.text:
             return _nothing("nothing to tell" if not parts else because, found)
-        offer = await self._store.write(_make_offer, found.project.id, receiver, handoff, block, erasure)
+        offer = await self._store.write(_make_offer, found.project.id, receiver, handoff, launch, block, erasure)
         if offer is None:
             return _nothing("something was erased meanwhile; the next prompt is answered", found)
         marked = compose(parts, scope=scope, offer=row_id("off", offer.id), **limits)
@@ -164,9 +176,12 @@ class Contexts:
 
 
 def _scope_of(conn: Connection, ask: ContextAsk) -> Found | None:
-    """Where the session is already, whatever folder it has gone to meanwhile; else what the checkout says."""
+    """Where the session is already, whatever folder it has gone to meanwhile, else its launch; else what the checkout
+    says."""
     by_signs = find_by_signs(conn, ask.checkout.signs())
     name = project_of_session(conn, ask.agent, ask.identity) if ask.identity else None
+    if name is None and ask.launch is not None:
+        name = project_of_launch(conn, ask.launch)
     project = None if name is None else find_project(conn, name)
     if project is None or (by_signs is not None and by_signs.project.id == project.id):
         return by_signs
@@ -190,13 +205,17 @@ def _nothing(because: str, found: Found | None = None) -> v.AgentContext:
 
 
 def _make_offer(
-    conn: Connection, project: int, receiver: Receiver, handoff: int | None, block: Block, erasure: int
-) -> OfferRow | None:
+    conn: Connection, project: int, receiver: Receiver, handoff: int | None, launch: LaunchRow | None, block: Block,
+    erasure: int,
+) -> OfferRow | None:  # fmt: skip
     """None where something was erased since the block was read: it may tell of it (G10)."""
     if newest_erasure(conn) != erasure:
         return None
     shown_handoff = handoff if handoff is not None and row_id("hnd", handoff) in block.shown else None
-    return make_offer(conn, project, receiver, handoff=shown_handoff, items=block.shown, body=block.text)
+    shown_launch = launch.id if launch is not None and packet_item(launch) in block.shown else None
+    return make_offer(
+        conn, project, receiver, handoff=shown_handoff, items=block.shown, body=block.text, launch=shown_launch
+    )
 
 
 # ---- the start
@@ -213,6 +232,21 @@ class _Start:
     because: str
     others: Sequence[HandoffRow]
     undigested: Sequence[tuple[SessionRow, Any]]
+    launch: LaunchRow | None
+    """Whose packet is to be given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """What one snapshot says of a start."""
+
+    found: Found
+    erasure: int
+    """The newest of this moment."""
+    read: _Start
+    parts: Sequence[Part]
+    handoff: int | None
+    because: str
 
 
 def _read_start(conn: Connection, project: int, ask: ContextAsk, *, new_epoch: bool) -> _Start:
@@ -239,12 +273,13 @@ def _read_start(conn: Connection, project: int, ask: ContextAsk, *, new_epoch: b
         because=choice.because,
         others=choice.others,
         undigested=[(s, events_of_session(conn, s)) for s in undigested],
+        launch=None if ask.launch is None else packet_to_give(conn, project, ask.launch, again=new_epoch),
     )  # fmt: skip
 
 
 def _start_parts(read: _Start) -> tuple[int | None, str, list[Part]]:
     """(the handoff in it, why that one, everything that may be shown, heaviest first). Pure."""
-    weighed: list[tuple[int, Part]] = []
+    weighed: list[tuple[int, Part]] = [] if read.launch is None else [(-1, packet_part(read.launch))]
     for page in [*read.general, *read.pages]:
         if page.author == IMPORT and loads_itself(read.receiver.agent, page.source):
             continue

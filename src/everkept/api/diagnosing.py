@@ -18,6 +18,7 @@ from everkept.capture.redaction.vendored import rules_without_pattern
 from everkept.capture.spool import Spool
 from everkept.config import Settings
 from everkept.domain.jobs import Uses
+from everkept.errors import InvalidInput
 from everkept.ports.clock import Clock
 from everkept.store.connection import Connection
 from everkept.store.diagnosis.causes import CAUSES, Finding
@@ -29,11 +30,14 @@ SYNC = ("off", "normal", "full", "extra")
 
 
 class Diagnosing(Cases):
-    async def diagnose(self, *, subject: str | None = None, full: bool = False) -> v.Diagnosis:
+    async def diagnose(self, *, subject: str | None = None, full: bool = False, rows_only: bool = False) -> v.Diagnosis:
         """Every cause of trouble in the whole store. `subject`: also why each of its facts is held back from recall.
 
-        `full` reads the file from end to end, which takes seconds for each gigabyte.
+        `full` reads the file from end to end, which takes seconds for each gigabyte; `rows_only` reads no more of it
+        than the rows that tell of trouble.
         """
+        if full and rows_only:
+            raise InvalidInput("full and rows_only exclude each other", field="rows_only")
         tools = self._parts.tools
         look = Look(
             settings=self._settings, around=look_around(self._store.path), failing=self._store.writer.failing,
@@ -42,7 +46,7 @@ class Diagnosing(Cases):
                 "model": None if tools.model is None else tools.model.model.pool,
                 "embedder": None if tools.embedder is None else tools.embedder.pool,
             },
-            project=self._project.name, subject=subject, full=full,
+            project=self._project.name, subject=subject, full=full, rows_only=rows_only,
         )  # fmt: skip
         return diagnosis_view(await self._store.read(diagnose, look))
 

@@ -72,8 +72,7 @@ class RecordReader:
         checkout = await self._checkout(fields)
         if "offer" in fields:
             return Told(checkout=checkout, offer=str(fields["offer"]))
-        events = await asyncio.to_thread(_events, record.name, fields)
-        path = await asyncio.to_thread(_transcript_of, fields)
+        events, path = await asyncio.to_thread(lambda: (_events(record.name, fields), _transcript_of(fields)))
         told: Sequence[AgentEvent] = ()
         if any(e.kind in READ_AFTER for e in events):
             if checkout is not None:

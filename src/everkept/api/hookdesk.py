@@ -48,28 +48,40 @@ class HookDesk(Desk):
         self._wiki_at_s = -math.inf
         self._quiet_at_s = -math.inf
 
-    async def drain(self, within_s: float) -> Drained:
-        """Take in what waits, as far as the time goes. Records that the store cannot take now wait on."""
+    async def drain(self, within_s: float, *, before: str | None = None) -> Drained:
+        """Take in what waits, as far as the time goes; with `before`, only what came before the record of that name.
+
+        Records that the store cannot take now wait on.
+        """
         try:
             await asyncio.wait_for(self._draining.acquire(), within_s)
         except TimeoutError:  # much waits, and somebody is at it
             return Drained()
         try:
-            return await drain_all(self._drain, within_s=within_s)
+            return await drain_all(self._drain, within_s=within_s, before=before)
         finally:
             self._draining.release()
 
     async def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """{"text", "offer", "age_s"} for a hook's record; no text where there is nothing to tell."""
+        """{"text", "offer", "age_s"} for a hook's record; no text where there is nothing to tell.
+
+        A prompt's own record has nothing to do with its answer, so that it is taken in after it: a commit less to wait
+        for. Only where nobody knows the place yet, the record is what makes it known.
+        """
         record = question.get("hook") or {}
-        await self.drain(budget_s_of(question) * SHARE_OF_BUDGET)
+        within_s = budget_s_of(question) * SHARE_OF_BUDGET
         ask = ask_of(record)
+        own = None if ask is None or ask.prompt is None else str(question.get("name") or "") or None
+        await self.drain(within_s, before=own)
         if ask is None:
             return NOTHING
         if ask.prompt is None:
             await self._refresh(ask.checkout)
         given = await self._contexts.give(ask)
-        if ask.prompt is None:
+        if given.scope is None and own is not None:
+            await self.drain(within_s)
+            given = await self._contexts.give(ask)
+        if ask.prompt is None and ask.launch is None:  # a launch's packet is for its own session
             await leave_pack(self._home, scope_key(record), given)
         return {"text": given.text, "offer": given.offer, "age_s": 0}
 

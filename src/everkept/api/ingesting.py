@@ -16,10 +16,11 @@ from everkept.api.contexts import Contexts
 from everkept.api.hook_records import told_from_afar
 from everkept.api.intake import Intake
 from everkept.capture.identity import Checkout
-from everkept.domain.ids import parse_row_id
+from everkept.domain.ids import event_id, parse_row_id
 from everkept.domain.session import AgentEvent
 from everkept.errors import InvalidInput
 from everkept.hook.hook_script import FORMAT
+from everkept.store.sessions import EventOutcome
 
 
 class Ingest:
@@ -32,7 +33,7 @@ class Ingest:
         self._project = project
 
     async def record(self, name: str, fields: Mapping[str, Any]) -> list[v.SessionTaken]:
-        """One record of a hook; `name` is its delivery key. Raises InvalidInput, NotFound."""
+        """One record of a hook; `name` is its delivery key. Raises InvalidInput, NotFound, RateLimited."""
         if not isinstance(fields.get("format"), int):
             raise InvalidInput("this is not a record of a hook: it has no format", field="format")
         if fields["format"] > FORMAT:
@@ -56,13 +57,22 @@ class Ingest:
         """
         answers = []
         for (agent, session), some in groupby(events, key=lambda e: (e.agent, e.session)):
+            mine = list(some)
             taken = await self._intake.take(
-                list(some), checkout=checkout, project=self._project, origin=origin, ended=ended,
+                mine, checkout=checkout, project=self._project, origin=origin, ended=ended,
                 titles=dict(titles or {}),
             )  # fmt: skip
             (where,) = taken.projects.items()
             answers.append(v.SessionTaken(
                 agent=agent, session=session, stored=taken.stored, revised=taken.revised, known=taken.known,
                 project=where[0], found_by=where[1],
+                events=[_event(event.key, outcome) for event, outcome in zip(mine, taken.outcomes, strict=True)],
             ))  # fmt: skip
         return answers
+
+
+def _event(key: str, outcome: EventOutcome) -> v.EventTaken:
+    if outcome.what == "erased" or outcome.stream is None or outcome.seq is None:
+        return v.EventTaken(key=key, outcome="ignored", reason="it was erased, and stays out", event_id=None)
+    place = event_id(outcome.stream, outcome.seq)
+    return v.EventTaken(key=key, outcome=outcome.what, reason=None, event_id=place)

@@ -1,7 +1,9 @@
 """The one way in for what coding agents did, whoever tells it: hooks, transcripts, launches.
 
-Each session's project is decided once, from its first event. Every commit takes at most a hundred events; a crash
-between two of them loses nothing, because whoever tells it tells it again, and natural keys make that harmless.
+An event goes key → payload hash → project → policy → redaction → append, and comes out with what became of it. Where
+it was there already, what was lost of its effects is made again (`store.remaking`). Each session's project is decided
+once, from its first event. Every commit takes at most a hundred events; a crash between two of them loses nothing,
+because whoever tells it tells it again, and natural keys make that harmless.
 """
 
 from __future__ import annotations
@@ -17,13 +19,25 @@ from typing import Literal
 from everkept.api.base import Parts
 from everkept.capture.agents.keeping import batches, fit, prepare, session_mark
 from everkept.capture.identity import Checkout, name_for
+from everkept.domain.launch import launch_number
 from everkept.domain.session import AgentEvent, session_identity
 from everkept.errors import NotFound
 from everkept.store.aliases import Found, resolve
 from everkept.store.connection import Connection
+from everkept.store.effective import effective
+from everkept.store.launches import project_of_launch
 from everkept.store.offers import note_taken_up
 from everkept.store.projects import DEFAULT_PROJECT, ProjectRow, ensure_project, find_project
-from everkept.store.sessions import SessionAppended, SessionBatch, SessionHeader, append_session, project_of_session
+from everkept.store.remaking import Replayed, lost_effects, remake_effects
+from everkept.store.session_keys import NewSessionEvent
+from everkept.store.sessions import (
+    EventOutcome,
+    SessionAppended,
+    SessionBatch,
+    SessionHeader,
+    append_session,
+    project_of_session,
+)
 
 HERE = "session"
 """How a project was found whose session is known already."""
@@ -43,6 +57,8 @@ class Taken:
     """{project: what it was found by}."""
     sessions: set[tuple[str, int]] = field(default_factory=set)
     """(project, stream) of the sessions that got something."""
+    outcomes: list[EventOutcome] = field(default_factory=list)
+    """Of one `take`: one for each event, in the order given. Sums leave them out."""
 
     def add(self, other: Taken) -> None:
         self.stored += other.stored
@@ -54,12 +70,16 @@ class Taken:
 
 
 class Intake:
-    """Takes events of any session of any project; with `only`, into that project whatever they say (G15)."""
+    """Takes events of any session of any project; with `only`, into that project whatever they say (G15).
 
-    def __init__(self, parts: Parts, *, only: str | None = None) -> None:
+    `patience_s`: how long a `take` waits while events of a project come too fast.
+    """
+
+    def __init__(self, parts: Parts, *, only: str | None = None, patience_s: float = 0.0) -> None:
         self._parts = parts
         self._store = parts.store
         self._only = only
+        self._patience_s = patience_s
 
     async def take(
         self, events: Sequence[AgentEvent], *, checkout: Checkout | None = None, project: str | None = None,
@@ -68,15 +88,16 @@ class Intake:
     ) -> Taken:  # fmt: skip
         """Take events in the order given; they may be of several sessions. `project` names one outright.
 
-        `transcript`: a file of this machine that tells of their session.
+        `transcript`: a file of this machine that tells of their session. Raises RateLimited where events of a project
+        come too fast: what came before them is stored, and all may be sent again.
         """
         taken = Taken()
-        for (agent, session), some in groupby(events, key=lambda e: (e.agent, e.session)):
+        for (_, session), some in groupby(events, key=lambda e: (e.agent, e.session)):
             mine = list(some)
             title = (titles or {}).get(session)
             mine = identified(mine, "" if checkout is None else checkout.repository_here)
             session = mine[0].session
-            found = await self._project(agent, session, mine[0].parent, checkout, project)
+            found = await self._project(mine[0], checkout, project)
             taken.projects[found.project.name] = found.found_by
             header = _header(mine, checkout, origin, title, transcript)
             await self._append(found.project, header, mine, taken, ended=ended)
@@ -85,14 +106,17 @@ class Intake:
     async def _append(
         self, project: ProjectRow, header: SessionHeader, events: Sequence[AgentEvent], taken: Taken, *, ended: bool
     ) -> None:
+        settings = effective(self._parts.settings, project.settings)
+        await self._parts.pace.admit(project.id, settings, patience_s=self._patience_s)
         now = self._parts.clock.now_us()
-        ready = await asyncio.to_thread(lambda: prepare(events, secret=project.secret, now_us=now))
+        ready = await asyncio.to_thread(lambda: _prepared(project, events, now))
         mark = session_mark(header.agent, header.native, project.secret)
         pieces = batches(ready)
         for place, piece in enumerate(pieces):
             last = place == len(pieces) - 1
             batch = SessionBatch(
                 project=project.id, header=header, events=tuple(piece), base=self._parts.settings, mark=mark,
+                former_marks=tuple(session_mark(header.agent, header.native, s) for s in project.former_secrets),
                 ended=ended and last,
             )  # fmt: skip
             answer = await self._store.write(_append, batch)
@@ -100,19 +124,35 @@ class Intake:
             taken.revised += answer.revised
             taken.known += answer.known
             taken.erased += answer.erased
+            taken.outcomes += answer.outcomes
             if answer.stream is not None:
                 taken.sessions.add((project.name, answer.stream))
+            self._parts.pace.spend(project.id, settings, answer.stored + answer.revised)
+            await self._remake(project.id, piece, answer.outcomes)
 
-    async def _project(
-        self, agent: str, session: str, parent: str | None, checkout: Checkout | None, named: str | None
-    ) -> Found:
-        """Where the session is already, else where its parent is, else what the checkout says, else the default."""
+    async def _remake(self, project: int, events: Sequence[NewSessionEvent], outcomes: Sequence[EventOutcome]) -> None:
+        replayed = [
+            Replayed(o.stream, o.seq, e.analysed)
+            for e, o in zip(events, outcomes, strict=True)
+            if o.what == "replayed" and o.exact and o.stream is not None and o.seq is not None
+        ]
+        if not replayed:
+            return
+        lost = await self._store.read(lost_effects, project, replayed, self._parts.settings)
+        if lost:
+            await self._store.write(remake_effects, project, replayed, self._parts.settings)
+
+    async def _project(self, event: AgentEvent, checkout: Checkout | None, named: str | None) -> Found:
+        """Where the session of its first event is already, else where its parent is, else where its launch was
+        prepared, else what the checkout says, else the default."""
         if self._only is not None:
             return await self._store.read(_the_only, self._only)
 
         def known(conn: Connection) -> Found | None:
-            for native in (session, parent):
-                name = None if native is None else project_of_session(conn, agent, native)
+            sessions = [n for n in (event.session, event.parent) if n is not None]
+            names = [project_of_session(conn, event.agent, native) for native in sessions]
+            launch = launch_number(event.launch)
+            for name in [*names, None if launch is None else project_of_launch(conn, launch)]:
                 row = None if name is None else find_project(conn, name)
                 if row is not None:
                     return Found(project=row, found_by=HERE, value=row.name)
@@ -165,6 +205,10 @@ def _decide(conn: Connection, named: str | None, signs: Sequence[tuple[str, str]
     return resolve(conn, signs, name_for(signs), secret)
 
 
+def _prepared(project: ProjectRow, events: Sequence[AgentEvent], now_us: int) -> tuple[NewSessionEvent, ...]:
+    return prepare(events, secret=project.secret, now_us=now_us, former=project.former_secrets)
+
+
 def _header(
     events: Sequence[AgentEvent],
     checkout: Checkout | None,
@@ -185,5 +229,6 @@ def _header(
             next((e.branch for e in reversed(events) if e.branch), None if checkout is None else checkout.branch)
         ),
         model=fit(next((e.model for e in reversed(events) if e.model), None)),
+        launch=next((n for e in events if (n := launch_number(e.launch)) is not None), None),
         transcript=str(transcript) if transcript is not None and str(transcript).isprintable() else None,
     )

@@ -1,9 +1,8 @@
-"""Status, jobs, changes, projects, keys and usage."""
+"""Status, jobs, projects, keys and usage."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,23 +10,26 @@ from typing import Any
 import everkept
 from everkept.api import views as v
 from everkept.api.base import Cases
-from everkept.api.present import ROW_MAX, bounded, job_view, moment, page, read_cursor, when
+from everkept.api.deliveries import consumer_view
+from everkept.api.merging import merge_view
+from everkept.api.present import bounded, job_view, moment, page, project_view, read_cursor, when
 from everkept.api.status import confined, status_view
 from everkept.capture.messages import check_name
 from everkept.config import validate_overrides
 from everkept.domain.ids import parse_row_id, row_id
 from everkept.errors import Conflict, InvalidInput, NotFound
-from everkept.store.changes import acknowledge, find_cursor, read_changes
 from everkept.store.connection import Connection
-from everkept.store.joblist import get_job, list_jobs
+from everkept.store.consumers import list_consumers
+from everkept.store.joblist import JobRow, count_causes, get_job, list_jobs
 from everkept.store.jobs import discard_by_hand, release_by_hand, retry_by_hand, retry_dead
 from everkept.store.journal import usage_rows
+from everkept.store.merging import running_merges
+from everkept.store.pauses import PauseRow, list_pauses
 from everkept.store.projects import (
     ProjectRow,
     add_key,
     ensure_project,
     find_project,
-    is_erased,
     list_keys,
     list_projects,
     project_counts,
@@ -39,12 +41,21 @@ from everkept.store.status import read_status
 
 STATES = ("waiting", "ready", "leased", "done", "dead", "discarded")
 RETRY_CHUNK = 100
+CAUSES_MAX = 100
 
 
 class Operating(Cases):
     async def status(self, *, project_only: bool = False) -> v.Status:
-        row = await self._store.read(read_status, self._project_id if project_only else None, self._settings)
-        status = status_view(row, self._store, self._parts, everkept.__version__)
+        project = self._project_id if project_only else None
+        row = await self._store.read(read_status, project, self._settings)
+        consumers = await self._store.read(list_consumers, project)
+        merges = [
+            merge_view(merge) for merge in await self._store.read(running_merges)
+            if project in (None, merge.source, merge.target)
+        ]  # fmt: skip
+        status = status_view(row, self._store, self._parts, everkept.__version__).model_copy(
+            update={"consumers": [consumer_view(consumer) for consumer in consumers], "merges": merges}
+        )
         return confined(status) if project_only else status
 
     # ---- jobs
@@ -57,11 +68,23 @@ class Operating(Cases):
             raise InvalidInput(
                 f"state {state!r} is not one of {', '.join(STATES)}", field="state", allowed=list(STATES)
             )
-        rows = await self._store.read(list_jobs, self._project_id, state, kind, read_cursor(cursor), limit + 1)
-        return page([job_view(r) for r in rows], rows, limit)
+
+        def read(conn: Connection) -> tuple[list[JobRow], list[PauseRow]]:
+            return list_jobs(conn, self._project_id, state, kind, read_cursor(cursor), limit + 1), list_pauses(conn)
+
+        rows, pauses = await self._store.read(read)
+        return page([job_view(r, pauses, self._settings) for r in rows], rows, limit)
+
+    async def dead_causes(self) -> list[v.DeadCause]:
+        rows = await self._store.read(count_causes, self._project_id, CAUSES_MAX)
+        return [v.DeadCause(kind=kind, cause=cause, jobs=jobs) for kind, cause, jobs in rows]
 
     async def get_job(self, job_id: str) -> v.Job:
-        return job_view(await self._store.read(get_job, self._project_id, parse_row_id("job", job_id)))
+        def read(conn: Connection) -> tuple[JobRow, list[PauseRow]]:
+            return get_job(conn, self._project_id, parse_row_id("job", job_id)), list_pauses(conn)
+
+        row, pauses = await self._store.read(read)
+        return job_view(row, pauses, self._settings)
 
     async def retry_job(self, job_id: str) -> v.Job:
         job = parse_row_id("job", job_id)
@@ -98,44 +121,11 @@ class Operating(Cases):
             )
         return await self.get_job(job_id)
 
-    # ---- changes
-
-    async def changes(self, *, consumer: str | None = None, after: int | None = None, limit: int = 100) -> v.ChangePage:
-        bounded(limit, "limit", 1, 1000)
-        if after is not None:
-            bounded(after, "after", 0, ROW_MAX)
-
-        def read(conn: Connection) -> v.ChangePage:
-            start = after
-            if start is None:
-                start = 0 if consumer is None else find_cursor(conn, self._project_id, consumer)
-            rows, head = read_changes(conn, self._project_id, start, limit)
-            changes = [
-                v.Change(
-                    seq=seq,
-                    kind=kind,
-                    subject=_kept(subject),
-                    thread=_kept(thread),
-                    ref=_kept(ref) or "",
-                    at=moment(at),
-                    data=json.loads(data),
-                )
-                for seq, kind, subject, thread, ref, at, data in rows
-            ]
-            return v.ChangePage(changes=changes, next_after=changes[-1].seq if changes else start, head=head)
-
-        return await self._store.read(read)
-
-    async def ack(self, consumer: str, up_to: int) -> int:
-        check_name(consumer, "consumer")
-        bounded(up_to, "up_to", 0, ROW_MAX)
-        return await self._store.write(acknowledge, self._project_id, consumer, up_to)
-
     # ---- projects and keys
 
     async def list_projects(self) -> list[v.Project]:
         def read(conn: Connection) -> list[v.Project]:
-            return [_project_view(row, *project_counts(conn, row.id)) for row in list_projects(conn)]
+            return [project_view(row, *project_counts(conn, row.id)) for row in list_projects(conn)]
 
         return await self._store.read(read)
 
@@ -143,7 +133,7 @@ class Operating(Cases):
         check_name(name, "name")
         checked = validate_overrides(settings or {})
         row = await self._store.write(ensure_project, name, secrets.token_bytes(32), checked)
-        return _project_view(row, *await self._store.read(project_counts, row.id))
+        return project_view(row, *await self._store.read(project_counts, row.id))
 
     async def update_project(
         self, name: str, *, new_name: str | None = None, settings: dict[str, Any] | None = None
@@ -154,7 +144,7 @@ class Operating(Cases):
         row, after = await self._store.write(self._update_and_arm, name, new_name, checked)
         while after:
             after = await self._store.write(arm_chunk, row.id, self._settings, after)
-        return _project_view(row, *await self._store.read(project_counts, row.id))
+        return project_view(row, *await self._store.read(project_counts, row.id))
 
     def _update_and_arm(
         self, conn: Connection, name: str, new_name: str | None, settings: dict[str, Any] | None
@@ -217,17 +207,5 @@ def token_hash(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def _kept(name: str | None) -> str | None:
-    """None where the name's owner was erased."""
-    return None if is_erased(name) else name
-
-
 def _day(number: int) -> str:
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=int(number))).date().isoformat()
-
-
-def _project_view(row: ProjectRow, messages: int, facts: int) -> v.Project:
-    return v.Project(
-        id=row_id("prj", row.id), name=row.name, created_at=moment(row.created_at), settings=json.loads(row.settings),
-        messages=messages, facts=facts,
-    )  # fmt: skip

@@ -6,15 +6,19 @@ import base64
 import binascii
 import json
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 from everkept.api import views as v
 from everkept.capture.messages import check_time
+from everkept.config import Settings
 from everkept.domain.ids import event_id, row_id
 from everkept.errors import InvalidInput
 from everkept.store.facts import FactRow
 from everkept.store.joblist import JobRow
+from everkept.store.pauses import PauseRow, why_job_waits
+from everkept.store.projects import ProjectRow
 from everkept.store.receipts import ReceiptRow
 from everkept.store.streams import EVIDENCE_NEVER, EventRow, StreamRow
 from everkept.store.windows import StageRow, WindowRow
@@ -157,13 +161,21 @@ def fact_view(f: FactRow, events: list[tuple[int, int]], *, live: bool) -> v.Fac
         duplicate_of=None if f.duplicate_of is None else row_id("fct", f.duplicate_of),
         live=live,
         source="hand" if f.window is None else "window",
+        stated_by=f.stated_by,
+        corrects=None if f.corrects is None else row_id("fct", f.corrects),
         episode_id=None if f.window is None else row_id("epi", f.window),
         event_ids=[event_id(*e) for e in events],
     )
 
 
-def job_view(j: JobRow) -> v.Job:
+def pause_view(row: PauseRow) -> v.Pause:
+    return v.Pause(what=row.what, name=row.name, why=row.why, by=row.by, since=moment(row.since))
+
+
+def job_view(j: JobRow, pauses: Sequence[PauseRow], settings: Settings) -> v.Job:
+    stopped = why_job_waits(pauses, j.kind, j.uses, settings) if j.state in ("waiting", "ready") else None
     return v.Job(
+        paused=stopped,
         id=row_id("job", j.id),
         kind=j.kind,
         key=j.key,
@@ -183,3 +195,10 @@ def job_view(j: JobRow) -> v.Job:
         finished_at=when(j.finished_at),
         history=[{**h, "at": moment(h["at"]).isoformat()} for h in j.history],
     )
+
+
+def project_view(row: ProjectRow, messages: int, facts: int) -> v.Project:
+    return v.Project(
+        id=row_id("prj", row.id), name=row.name, created_at=moment(row.created_at), settings=json.loads(row.settings),
+        messages=messages, facts=facts,
+    )  # fmt: skip

@@ -139,7 +139,8 @@ def _reason(reason: str | None) -> str | None:
 def proposal_view(row: ProposalRow) -> r.Proposal:
     return r.Proposal(
         id=row_id("prp", row.id), action=row.action, kind=row.kind, slug=row.slug, title=row.title,
-        section=row.section or None, body=None, why=row.why, confidence=row.confidence, reviewer=row.reviewer,
+        section=row.section or None, body=None, why=row.why, confidence=row.confidence, sessions=row.sessions,
+        reviewer=row.reviewer,
         state=row.state, reason=row.state_reason, session_id=None if row.stream is None else row_id("ses", row.stream),
         base=row.base, decided_by=row.decided_by, decided_at=when(row.decided_at), created_at=moment(row.created_at),
         expires_at=moment(row.expires_at), version=row.version, undone_by=row.undone_by,

@@ -21,7 +21,8 @@ from everkept.recall.said import Said
 from everkept.recall.search import Query, Ranked, RankedHit, choose
 from everkept.recall.validity import Moment
 from everkept.store.connection import Connection
-from everkept.store.facts import FactRow, events_of_facts, facts_by_id
+from everkept.store.facts import FactRow, events_of_facts, facts_by_id, pinned_facts
+from everkept.store.merging import Merge, merge_into
 from everkept.store.page_sections import SectionRow, sections_by_id
 from everkept.store.projects import subject_names
 from everkept.store.search import KINDS, Hit
@@ -32,6 +33,8 @@ QUERY_CHARS_MAX = 20_000
 RECENT_MAX = 40
 SUMMARY_SHARE = 0.2
 RECENT_SHARE = 0.4
+PINNED_SHARE = 0.2
+PINNED_MAX = 50
 SPEAKER_TOKENS = 6
 """What the name before a recent message costs."""
 
@@ -108,6 +111,7 @@ class Recalling(Remembering):
             explain=explain,
             everything=held_back or bool(metadata),
         )
+        arriving = await self._store.glance(merge_into, self._project_id)
         results, held, note = await self._look(asked)
         packed = pack([_item(r) for r in results], tokens, question=query)
         over = [v.HeldBack(id=r.id, text=r.text, reason="over_budget") for r in results if r.id not in packed.kept]
@@ -118,7 +122,7 @@ class Recalling(Remembering):
             text=packed.text,
             tokens=packed.tokens,
             lexical_only=note is not None,
-            note="; ".join(told for told in (packed.left_out, note) if told) or None,
+            note="; ".join(told for told in (packed.left_out, note, _not_yet(arriving)) if told) or None,
         )
 
     async def _look(self, asked: _Asked) -> tuple[list[v.RecallResult], list[v.HeldBack], str | None]:
@@ -304,8 +308,9 @@ class Recalling(Remembering):
         if summary is not None and estimate_tokens(summary) > tokens * SUMMARY_SHARE:
             summary = _cut(summary, int(tokens * SUMMARY_SHARE))
         verbatim = [m.content or "" for m in recent]
+        pinned = await self._store.read(self._pinned, stream.subject, int(tokens * PINNED_SHARE))
         new = None if summary is None or Said(verbatim).holds(summary) else summary
-        used = sum(_cost(m) for m in recent) + (estimate_tokens(new) if new else 0)
+        used = sum(_cost(m) for m in recent) + sum(estimate_tokens(each) for each in [*pinned, new or ""])
         results: list[v.RecallResult] = []
         text = ""
         if question is not None and tokens - used > 0:
@@ -320,16 +325,33 @@ class Recalling(Remembering):
                 besides=frozenset((stream.id, m.seq) for m in recent),
             )
             found, _, _ = await self._look(asked)
-            packed = pack([_item(r) for r in found], tokens - used, question=question, besides=[new or "", *verbatim])
+            packed = pack(
+                [_item(r) for r in found], tokens - used, question=question, besides=[new or "", *pinned, *verbatim]
+            )
             results, text = _packed(found, packed), packed.text
-        block = _block(new, text, recent)
+        block = _block(pinned, new, text, recent)
         return v.ContextBlock(
             text=block, tokens=estimate_tokens(block), recent=recent, summary=summary, results=results
         )
 
+    def _pinned(self, conn: Connection, subject: int, tokens: int) -> list[str]:
+        """The statements that a hand keeps in view, as many as fit, those that hold now."""
+        kept: list[str] = []
+        for fact in pinned_facts(conn, subject, PINNED_MAX):
+            tokens -= estimate_tokens(fact.text)
+            if tokens >= 0 and withheld(fact, self._now()) is None:
+                kept.append(fact.text)
+        return kept
+
     def _recent(self, conn: Connection, thread: str) -> tuple[Any, list[EventRow]]:
         stream = get_thread(conn, self._project_id, thread)
         return stream, last_events(conn, stream.id, RECENT_MAX)
+
+
+def _not_yet(arriving: Merge | None) -> str | None:
+    if arriving is None:
+        return None
+    return f"the project {arriving.source_name!r} is being merged into this one: some of it is not here yet"
 
 
 def _why_not(
@@ -410,8 +432,10 @@ def _indented(text: str) -> str:
     return "\n  ".join(text.strip().splitlines())
 
 
-def _block(summary: str | None, recalled: str, recent: Sequence[v.Message]) -> str:
+def _block(pinned: Sequence[str], summary: str | None, recalled: str, recent: Sequence[v.Message]) -> str:
     parts = []
+    if pinned:
+        parts.append("To be kept in mind:\n" + "\n".join(f"- {_indented(each)}" for each in pinned))
     if summary:
         parts.append(f"So far in this conversation:\n  {_indented(summary)}")
     if recalled:

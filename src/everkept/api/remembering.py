@@ -22,6 +22,7 @@ from everkept.api.present import (
     page,
     read_cursor,
 )
+from everkept.api.proposal_origins import why_proposal
 from everkept.capture.messages import check_key, check_name, key_hash
 from everkept.capture.redaction import cleaned, strip_private
 from everkept.derive.tools import analyse_fact
@@ -32,6 +33,7 @@ from everkept.errors import Conflict, InvalidInput, KeyConflict, NotFound
 from everkept.recall.validity import FactRow as Validity
 from everkept.recall.validity import Moment, held_back
 from everkept.store.connection import Connection
+from everkept.store.entity_merges import members_of
 from everkept.store.facts import (
     FactRow,
     FactsOf,
@@ -45,7 +47,7 @@ from everkept.store.facts import (
     write_facts,
 )
 from everkept.store.jobs import retry_by_hand, schedule
-from everkept.store.projects import ensure_subject, find_subject
+from everkept.store.projects import all_secrets, ensure_subject, find_subject
 from everkept.store.reprocess import Selection, plan_reprocess, reprocess_chunk
 from everkept.store.streams import events_at, get_thread, list_events
 from everkept.store.subjects import list_subjects
@@ -54,6 +56,22 @@ from everkept.store.windows import EXTRACT, SUMMARISE, WindowRow, find_window, j
 
 STAGES = {"summary": SUMMARISE, "facts": EXTRACT}
 FACTS_SCAN = 500
+
+
+def entity_views(conn: Connection, rows: Sequence[tuple[Any, ...]]) -> list[v.Entity]:
+    """Of rows of `list_entities`."""
+    merged = members_of(conn, [row[0] for row in rows])
+    return [
+        v.Entity(
+            id=row_id("ent", entity), name=name, type=type_, facts=facts,
+            aliases=[each for each in json.loads(aliases) if each != name],
+            merged=[
+                v.MergedEntity(id=row_id("ent", member), name=said, by=by, at=moment(at))
+                for member, said, by, at in merged.get(entity, [])
+            ],
+        )
+        for entity, name, type_, facts, aliases in rows
+    ]  # fmt: skip
 
 
 class Remembering(Capturing):
@@ -87,8 +105,11 @@ class Remembering(Capturing):
     def _remember(self, conn: Connection, subject: str, fact: NewFact, key: str | None) -> tuple[int, bool]:
         """(fact, whether it was stated before under this key)."""
         owner = ensure_subject(conn, self._project_id, subject)
-        name = f"hand:{key_hash(key, self._project.secret)}" if key else f"hand:{fact.said_at}:{fact.draft.text[:80]}"
-        known = find_hand_fact(conn, owner, name)
+        secrets = all_secrets(conn, self._project_id)
+        names = (
+            [f"hand:{key_hash(key, s)}" for s in secrets] if key else [f"hand:{fact.said_at}:{fact.draft.text[:80]}"]
+        )
+        known = next((row for name in names if (row := find_hand_fact(conn, owner, name)) is not None), None)
         if known is not None:
             before = facts_by_id(conn, self._project_id, [known]).get(known)
             if before is None or not _says(before, fact):
@@ -96,7 +117,7 @@ class Remembering(Capturing):
                     "this key was used before with another payload; use a new key for a new fact", field="key"
                 )
             return known, True
-        of = FactsOf(project=self._project_id, subject=owner, window=None, slice=0, revision=None, key=name)
+        of = FactsOf(project=self._project_id, subject=owner, window=None, slice=0, revision=None, key=names[0])
         return write_facts(conn, of, [fact], "[]")[0], False
 
     async def get_fact(self, fact_id: str) -> v.Fact:
@@ -174,16 +195,7 @@ class Remembering(Capturing):
             if subject is not None and owner is None:
                 return v.Page(items=[])
             rows = list_entities(conn, self._project_id, owner, read_cursor(cursor), limit + 1)
-            items = [
-                v.Entity(
-                    id=row_id("ent", id_),
-                    name=name,
-                    type=type_,
-                    facts=facts,
-                    aliases=[a for a in json.loads(aliases) if a != name],
-                )
-                for id_, name, type_, facts, aliases in rows[:limit]
-            ]
+            items = entity_views(conn, rows[:limit])
             return v.Page(items=items, next_cursor=cursor_of(rows[limit - 1][0]) if len(rows) > limit else None)
 
         return await self._store.read(read)
@@ -300,6 +312,8 @@ class Remembering(Capturing):
                 return await self._store.read(self._why_episode, any_id)
             case "evt":
                 return await self._store.read(self._why_event, any_id)
+            case "prp":
+                return await self._store.read(why_proposal, self._project_id, any_id)
             case _:
                 return await self._store.read(self._why_fact, parse_row_id("fct", any_id))
 

@@ -15,7 +15,8 @@ from everkept.api.context_ask import ContextAsk, ask_of
 from everkept.api.desk import NOTHING, SHARE_OF_BUDGET, Desk, budget_s_of
 from everkept.api.draining import Drained
 from everkept.api.remote_drain import RemoteDrain, TakesEvents, checkout_body, plain
-from everkept.errors import EverkeptError, NotFound, Unavailable
+from everkept.domain.ids import row_id
+from everkept.errors import EverkeptError, NotFound, RateLimited, Unavailable
 
 PAUSE_FIRST_S: Final = 1.0
 PAUSE_MAX_S: Final = 60.0
@@ -110,6 +111,8 @@ class RemoteDesk(Desk):
 
 def _body(ask: ContextAsk) -> dict[str, Any]:
     about = {"agent": ask.agent, "session": ask.session, "checkout": checkout_body(ask.checkout)}
+    if ask.launch is not None:
+        about["launch"] = row_id("lch", ask.launch)
     body: dict[str, Any] = plain({**about, "source": ask.source, "prompt": ask.prompt})
     return body
 
@@ -130,7 +133,8 @@ class _Pause:
         asked_s = error.details.get("retry_after_s")
         pause_s = self._next_s if asked_s is None else float(asked_s)
         self._until = self._clock() + pause_s
-        self._next_s = min(2 * self._next_s, PAUSE_MAX_S)
+        if asked_s is None or not isinstance(error, RateLimited):  # to be postponed is no failure
+            self._next_s = min(2 * self._next_s, PAUSE_MAX_S)
         return pause_s
 
     def end(self) -> None:

@@ -1,14 +1,16 @@
 """Sending what hooks left on this machine to a server elsewhere. A record goes from the spool once its server has it.
 
-Transcripts are read here, where they lie, and their events are sent; what the server has already is not sent again
-while this process lives, and does no harm if it is.
+A record that the server postpones or stumbles over waits, and those of its session behind it; no other session waits
+for them. Transcripts are read here, where they lie, and their events are sent; what the server has already is not sent
+again while this process lives, and does no harm if it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -19,6 +21,7 @@ from everkept.api import views as v
 from everkept.api.draining import RECORDS_AT_ONCE, Drained
 from everkept.api.hook_records import RecordReader, Told
 from everkept.api.intake import Taken
+from everkept.api.session_order import SessionOrder
 from everkept.api.transcripts import TranscriptReport, read_allowed
 from everkept.capture.agents.keeping import redacted
 from everkept.capture.agents.reading import Format, Reading
@@ -32,11 +35,14 @@ BODY_CHARS_MAX: Final = 2_000_000
 EVENTS_MAX: Final = 1_000
 """The server's limit of one request."""
 TRANSCRIPTS_REMEMBERED: Final = 8
+STUMBLED_S: Final = 60.0
+"""How long a session waits whose record the server stumbled over, until it is tried again."""
 WAITS: Final = frozenset([401, 403, 404, 405, 408, 409, 425, 429])
 """Of the 4xx of a whole request, those that say nothing of what was sent: key, route and traffic can be mended."""
 
 _log = structlog.get_logger("everkept.hooks")
 Body = Mapping[str, Any]
+_Ready = tuple[HookRecord, Body]
 
 
 class TakesEvents(Protocol):
@@ -50,14 +56,15 @@ class TakesEvents(Protocol):
 class RemoteDrain:
     """Empties one home's spool into a server."""
 
-    def __init__(self, spool: Spool, server: TakesEvents) -> None:
+    def __init__(
+        self, spool: Spool, server: TakesEvents, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:  # fmt: skip
         self._spool = spool
         self._server = server
         self._reader = RecordReader(self)
-        self._batch: list[tuple[str, Body]] = []
-        """(record, its body), read and not sent yet."""
-        self._held: set[str] = set()
-        """Records that the server stumbled over: they wait in the spool, and keep no other from going."""
+        self._batch: list[_Ready] = []
+        """Read and not sent yet."""
+        self._order = SessionOrder(clock)
         self._sent: dict[Path, dict[str, int]] = {}
         """{transcript: {key: what the event was like}}, those read last at the end."""
         self._drained = Drained()
@@ -65,11 +72,23 @@ class RemoteDrain:
     async def some(self, limit: int = RECORDS_AT_ONCE) -> Drained:
         """Send the oldest records. Raises EverkeptError where the server cannot take them now: they wait on."""
         self._batch.clear()
-        self._drained = Drained()
-        records = await asyncio.to_thread(self._spool.records, limit + len(self._held))
+        self._drained = drained = Drained()
+        self._order.release()
+        while drained.handled < limit and (found := await self._look(limit - drained.handled)):
+            await self._send(found)
+        if drained.records < limit:
+            self._reader.forget_transcript()
+        drained.waiting |= self._order.waiting
+        return drained
+
+    async def _look(self, limit: int) -> list[HookRecord]:
+        without = {*self._order.waiting, *self._drained.refused}
+        return await asyncio.to_thread(self._spool.records, limit, without=without)
+
+    async def _send(self, records: Sequence[HookRecord]) -> None:
         size = 0
         for record in records:
-            if record.name in self._held:
+            if self._order.is_behind(record):
                 continue
             try:
                 body = _record_body(record, await self._reader.read(record))
@@ -81,21 +100,20 @@ class RemoteDrain:
             if size + chars > BODY_CHARS_MAX or len(self._batch) == RECORDS_AT_ONCE:
                 await self._flush()
             size = chars if not self._batch else size + chars
-            self._batch.append((record.name, body))
+            self._batch.append((record, body))
         await self._flush()
-        if self._drained.records < limit:
-            self._reader.forget_transcript()
-        return self._drained
 
     # -- records
 
     async def _flush(self) -> None:
         batch, self._batch = self._batch, []
-        if batch:
-            await self._send_records(batch)
+        await self._send_records(batch)
 
-    async def _send_records(self, batch: Sequence[tuple[str, Body]]) -> None:
+    async def _send_records(self, batch: Sequence[_Ready]) -> None:
         """What is refused as a whole is sent in halves, to find what is at fault."""
+        batch = [one for one in batch if not self._order.is_behind(one[0])]
+        if not batch:
+            return
         try:
             answer = await self._server.take_events({"records": [body for _, body in batch]})
         except EverkeptError as error:
@@ -105,28 +123,36 @@ class RemoteDrain:
                 await self._send_records(batch[: len(batch) // 2])
                 await self._send_records(batch[len(batch) // 2 :])
             elif _is_refusal(error):
-                await self._set_aside(batch[0][0], error.message)
+                await self._set_aside(batch[0][0].name, error.message)
             else:
                 self._hold(batch[0][0], error.message)
             return
-        sent = {name for name, _ in batch}
-        for told in answer.records or ():
-            if told.name not in sent:
-                continue
-            if told.refused is not None:
-                await self._set_aside(told.name, f"{told.refused.code}: {told.refused.message}")
-                continue
+        told = {one.name: one for one in answer.records or ()}
+        for record, _ in batch:
+            if record.name in told:
+                await self._heard(record, told[record.name])
+            else:
+                self._order.hold(record, "the server gave no answer for it", 0.0)
+
+    async def _heard(self, record: HookRecord, told: v.RecordTaken) -> None:
+        if told.postponed is not None:
+            self._order.hold(record, told.postponed.message, told.postponed.retry_after_s)
+        elif told.refused is not None:
+            await self._set_aside(record.name, f"{told.refused.code}: {told.refused.message}")
+        else:
             self._drained.taken.add(_taken(told.taken or ()))
             self._drained.records += 1
-            await asyncio.to_thread(self._spool.done, [told.name])
+            await asyncio.to_thread(self._spool.done, [record.name])
 
     async def _set_aside(self, name: str, why: str) -> None:
         self._drained.refused[name] = why
         await asyncio.to_thread(self._spool.set_aside, name, why)
 
-    def _hold(self, name: str, why: str) -> None:
-        self._held.add(name)
-        _log.warning("the server fails at a record, which waits", record=name, why=why)
+    def _hold(self, record: HookRecord, why: str) -> None:
+        if self._order.hold(record, why, STUMBLED_S):
+            _log.warning(
+                "the server fails at a record, which waits with those of its session", record=record.name, why=why
+            )
 
     # -- transcripts (`TakesTranscripts`)
 
@@ -157,7 +183,7 @@ class RemoteDrain:
         about = {"checkout": checkout_body(checkout), "origin": "import", "titles": plain(reading.titles)}
         whole = Taken()
         while new:
-            piece = _first_piece([_event_body(event) for event, _ in new[:EVENTS_MAX]])
+            piece = _first_piece([event_body(event) for event, _ in new[:EVENTS_MAX]])
             last = len(piece) == len(new)
             whole.add(await self._send_events(piece, {**about, "ended": ended and last}))
             sent |= {event.key: mark for event, mark in new[: len(piece)]}
@@ -199,11 +225,11 @@ def _status(error: EverkeptError) -> int:
 def _record_body(record: HookRecord, told: Told) -> Body:
     if told.offer is not None:
         return {"name": record.name, "record": plain(record.fields)}
-    events = [_event_body(event) for event in told.events]
+    events = [event_body(event) for event in told.events]
     return {"name": record.name, "events": events, "checkout": checkout_body(told.checkout)}
 
 
-def _event_body(event: AgentEvent) -> Body:
+def event_body(event: AgentEvent) -> Body:
     """Without secrets: they do not leave this machine."""
     fields = {name: value for name, value in asdict(redacted(event)).items() if value not in (None, "", (), {})}
     found: Body = plain(fields)

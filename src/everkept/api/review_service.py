@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -24,6 +25,15 @@ class ReviewService(Protocol):
     async def claim_review(self, session_id: str) -> r.Review | None:
         """Start the review of one session, also of one that went by unreviewed. None where its newest stretch is under
         review, or was reviewed. Raises NotFound."""
+        ...
+
+    async def names_in_pages(self) -> list[r.PageNames]:
+        """Files and tasks that pages name, for whoever can look at the checkout."""
+        ...
+
+    async def note_looks(self, looks: Sequence[r.PageLook]) -> r.StaleFound:
+        """What a checkout on its default branch does not have any more. What is found again a day later is proposed
+        to go; where nothing is gone, an earlier look counts no more."""
         ...
 
     async def list_proposals(

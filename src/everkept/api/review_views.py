@@ -32,6 +32,8 @@ class Proposal(View):
     why: str
     confidence: float
     """0–1, as its reviewer saw it."""
+    sessions: int
+    """Whose words bear it out, of those that are quoted: it grows while the same is seen again."""
     reviewer: str
     """`rules`, or the model's name."""
     state: ProposalState
@@ -100,6 +102,46 @@ class ReviewsStarted(View):
     waiting: int
     """Finished sessions that nobody has looked at yet."""
     reviewing: int
+
+
+class Name(View):
+    """What a page names of its checkout."""
+
+    kind: Literal["file", "task"]
+    text: str
+    """A path, relative to the checkout's folder; of a task how it is run: `make lint`, `npm run build`."""
+
+
+class PageNames(View):
+    """A page that reviews may change, with the files and tasks that it names."""
+
+    slug: str
+    version: int
+    names: list[Name]
+
+
+class NamesInPages(View):
+    pages: list[PageNames]
+
+
+class PageLook(View):
+    """A page as a checkout was looked at for what it names."""
+
+    slug: str
+    version: int
+    gone: list[Name]
+    """Those of its names that the checkout had once, and has no more on its default branch."""
+
+
+class StaleFound(View):
+    """What came of a look at a checkout."""
+
+    waiting: int
+    """Pages that name what is gone; the same is looked for again, a day or more after the first time."""
+    staged: int
+    """Proposals that it made."""
+    refused: list[RefusedDraft]
+    """What it would have proposed, and why it did not."""
 
 
 class Outcome(View):

@@ -7,17 +7,20 @@ seen is an empty memory for `recall` and `facts`; a thread, episode, fact or job
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from everkept.api import views as v
 from everkept.api.context_ask import ContextAsk
+from everkept.api.delivery_service import DeliveryService
 from everkept.api.review_service import ReviewService
+from everkept.api.workstream_service import WorkstreamService
 from everkept.capture.identity import Checkout
 from everkept.domain.session import AgentEvent
 
 
-class Service(ReviewService, Protocol):
+class Service(ReviewService, DeliveryService, WorkstreamService, Protocol):
     # ---- capture
     async def create_thread(self, thread: str | None, subject: str, settings: dict[str, Any] | None = None) -> v.Thread:
         """Create the thread, or return it if it exists with the same subject. Raises SubjectConflict otherwise.
@@ -54,6 +57,9 @@ class Service(ReviewService, Protocol):
         ...
 
     async def receipt(self, event_id: str) -> v.Receipt: ...
+    async def list_receipts(self, thread: str, *, after_seq: int = 0, limit: int = 100) -> v.Page[v.Receipt]:
+        """Of each message of the thread after `after_seq`, oldest first."""
+        ...
 
     # ---- memory
     async def recall(
@@ -101,6 +107,27 @@ class Service(ReviewService, Protocol):
         """Retire one fact (belief ends, evidence stays); `undo` brings it back."""
         ...
 
+    async def pin_fact(self, fact_id: str, *, pinned: bool = True, by: str = "hand") -> v.Fact:
+        """A pinned fact is changed by hands alone, and comes first in its subject's context. Raises NotFound."""
+        ...
+
+    async def correct_fact(
+        self,
+        fact_id: str,
+        *,
+        object: str | None = None,
+        text: str | None = None,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
+        by: str = "hand",
+        key: str | None = None,
+    ) -> v.Remembered:
+        """State what is right in its place: a fact of its own, that retires the wrong one and its repetitions.
+
+        What is not given stays. Raises InvalidInput where nothing differs, Conflict where it is not believed any more.
+        """
+        ...  # fmt: skip
+
     async def list_subjects(self, *, limit: int = 50, cursor: str | None = None) -> v.Page[v.Subject]:
         """Whose memory there is in the project, the newest first."""
         ...
@@ -108,6 +135,17 @@ class Service(ReviewService, Protocol):
     async def list_entities(
         self, *, subject: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> v.Page[v.Entity]: ...
+    async def merge_entities(self, entity_id: str, *, into: str, by: str = "hand") -> v.Entity:
+        """Two names of one thing: from now on it is shown as `into`, and what is said of either is said of both.
+
+        Nothing moves: `split_entity` undoes it. Raises NotFound, InvalidInput, Conflict.
+        """
+        ...
+
+    async def split_entity(self, entity_id: str) -> v.Entity:
+        """It is a thing of its own again. Raises NotFound, Conflict where it is not merged."""
+        ...
+
     async def list_episodes(
         self, *, thread: str | None = None, subject: str | None = None, query: str | None = None, limit: int = 50,
         cursor: str | None = None,
@@ -184,9 +222,13 @@ class Service(ReviewService, Protocol):
         ...
 
     async def list_pages(
-        self, *, kind: str | None = None, superseded: bool = False, limit: int = 50, cursor: str | None = None
-    ) -> v.Page[v.KnowledgePage]:
-        """Newest first, without bodies; `superseded`: also those that another page took the place of."""
+        self, *, kind: str | None = None, superseded: bool = False, links_to: str | None = None, limit: int = 50,
+        cursor: str | None = None,
+    ) -> v.Page[v.KnowledgePage]:  # fmt: skip
+        """Newest first, without bodies; `superseded`: also those that another page took the place of.
+
+        `links_to`: only those that link to this slug, whether or not there is such a page.
+        """
         ...
 
     async def get_page(self, slug: str, *, version: int | None = None) -> v.KnowledgePage: ...
@@ -242,30 +284,43 @@ class Service(ReviewService, Protocol):
         """The state of the whole store, or what the holder of a project's key may know of it."""
         ...
 
-    async def diagnose(self, *, subject: str | None = None, full: bool = False) -> v.Diagnosis:
-        """Every cause of trouble in the whole store; of `subject`, also why each of its facts is held back."""
+    async def diagnose(self, *, subject: str | None = None, full: bool = False, rows_only: bool = False) -> v.Diagnosis:
+        """Every cause of trouble in the whole store; of `subject`, also why each of its facts is held back.
+
+        `rows_only` leaves out whether the file is whole, which reads all of it. Raises InvalidInput beside `full`.
+        """
         ...
 
     async def list_jobs(
         self, *, state: str | None = None, kind: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> v.Page[v.Job]: ...
+    async def dead_causes(self) -> list[v.DeadCause]:
+        """What dead jobs died of, by kind and class of error, the most first; at most 100."""
+        ...
+
     async def get_job(self, job_id: str) -> v.Job: ...
     async def retry_job(self, job_id: str) -> v.Job: ...
     async def retry_jobs(self, *, kind: str | None = None, cause: str | None = None) -> int:
         """Retry all dead jobs of a kind and/or an error class; the number that were dead."""
         ...
 
+    async def pause_jobs(
+        self, *, kind: str | None = None, provider: str | None = None, why: str = "by hand", by: str = "hand"
+    ) -> v.Pause:
+        """Begin no job of this kind, or none that asks this provider, in the whole store. What runs ends.
+
+        Doing so again changes the reason. Raises NotFound where there is no such kind or provider.
+        """
+        ...
+
+    async def resume_jobs(self, *, kind: str | None = None, provider: str | None = None) -> None:
+        """Go on with it. Raises NotFound where it is not paused."""
+        ...
+
+    async def list_pauses(self) -> list[v.Pause]: ...
     async def discard_job(self, job_id: str, *, reason: str = "by hand") -> v.Job: ...
     async def release_job(self, job_id: str) -> v.Job:
         """End a lease now: the fence grows, so the old holder's finish is refused and counted."""
-        ...
-
-    async def changes(self, *, consumer: str | None = None, after: int | None = None, limit: int = 100) -> v.ChangePage:
-        """Changes after `after`, or after the consumer's cursor. Reading moves nothing. Raises CursorExpired."""
-        ...
-
-    async def ack(self, consumer: str, up_to: int) -> int:
-        """Move a consumer's cursor forward (never back); the cursor afterwards."""
         ...
 
     async def list_projects(self) -> list[v.Project]: ...
@@ -273,6 +328,24 @@ class Service(ReviewService, Protocol):
     async def update_project(
         self, name: str, *, new_name: str | None = None, settings: dict[str, Any] | None = None
     ) -> v.Project: ...
+    async def merge_project(self, source: str, into: str, *, dry_run: bool = False) -> v.ProjectMerge:
+        """From now on the source's name means the other one; what it has is brought in the background.
+
+        `dry_run`: what would move. Raises NotFound, and Conflict where it cannot be (see the decision on merging).
+        """
+        ...
+
+    async def move_project(self, name: str, *, workspace: str) -> v.Project:
+        """Take a project to another workspace, made if there is none: it is then called `workspace/project`.
+
+        Its keys go on. Raises NotFound, Conflict.
+        """
+        ...
+
+    async def find_merge(self, project: str) -> v.ProjectMerge | None:
+        """The newest merge that a project had a part in."""
+        ...
+
     async def create_key(self, name: str, *, project: str | None = None) -> v.KeyCreated: ...
     async def list_keys(self) -> list[dict[str, Any]]: ...
     async def revoke_key(self, key_id: str) -> None: ...
@@ -308,6 +381,14 @@ class Contexts(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyHolder:
+    """The project that a key belongs to, and every name that means the same one since projects were merged."""
+
+    project: str
+    names: frozenset[str]
+
+
 class Application(Protocol):
     """What a process holds: store, workers, and a service for each project. Made by `bootstrap.open_application`."""
 
@@ -331,8 +412,8 @@ class Application(Protocol):
         """For a caller that names `project` (None: each session's own); `confined`: it may know of no other."""
         ...
 
-    async def authenticate(self, token: str) -> str | None:
-        """The project an API key belongs to, or None where the key is unknown or revoked."""
+    async def authenticate(self, token: str) -> KeyHolder | None:
+        """Whose an API key is, or None where the key is unknown or revoked."""
         ...
 
     async def ready(self) -> dict[str, str]:

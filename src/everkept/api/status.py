@@ -7,7 +7,7 @@ from typing import Any
 
 from everkept.api import views as v
 from everkept.api.base import Parts
-from everkept.api.present import moment, when
+from everkept.api.present import moment, pause_view, when
 from everkept.store.projects import shown_name
 from everkept.store.status import StatusRow
 from everkept.store.store import Store
@@ -37,6 +37,7 @@ def status_view(row: StatusRow, store: Store, parts: Parts, version: str) -> v.S
         periodic=[
             v.Periodic(**_times(asdict(p), "last_start_at", "last_success_at", "next_due_at")) for p in row.periodic
         ],
+        pauses=[pause_view(row) for row in row.pauses],
         providers=[v.Provider(**_times(asdict(p), "since", "next_probe_at")) for p in row.providers],
         checks=[v.Check(**asdict(c)) for c in row.checks],
         model=parts.model_name,

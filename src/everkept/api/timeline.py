@@ -18,7 +18,7 @@ from everkept.store.connection import Connection
 from everkept.store.happenings import KINDS, Happening, HappeningKind, Point, list_happenings
 
 TITLE_CHARS = 200
-_PREFIX = {"session": "ses", "page": "pag", "handoff": "hnd", "episode": "epi", "fact": "fct"}
+_PREFIX = {"session": "ses", "page": "pag", "handoff": "hnd", "episode": "epi", "fact": "fct", "proposal": "prp"}
 _CURSOR = re.compile(rb"(-?\d{1,18})\.(\d)\.(\d{1,18})")
 
 
@@ -27,9 +27,10 @@ class Timeline(Cases):
         self, *, kinds: Sequence[str] | None = None, since: datetime | None = None, until: datetime | None = None,
         limit: int = 50, cursor: str | None = None,
     ) -> v.Page[v.TimelineItem]:  # fmt: skip
-        """Sessions, versions of pages, handoffs, episodes and facts, newest first; `since` ≤ time < `until`.
+        """Sessions, versions of pages, handoffs, episodes, facts and proposals, newest first; `since` ≤ time < `until`.
 
-        A fact stands at the time it was said, a session and its handoff at its last event.
+        A fact stands at the time it was said, a session and its handoff at its last event, a proposal when it was made
+        and again when it was decided.
         """
         bounded(limit, "limit", 1, 1000)
         wanted = _known(kinds)
@@ -76,8 +77,9 @@ def _read_cursor(cursor: str) -> Point:
 
 def item_view(one: Happening) -> v.TimelineItem:
     title = " ".join(one.title.split())
+    row = one.point.id // 2 if one.kind == "proposal" else one.point.id
     return v.TimelineItem(
-        at=moment(one.point.at), kind=one.kind, id=row_id(_PREFIX[one.kind], one.point.id),
+        at=moment(one.point.at), kind=one.kind, id=row_id(_PREFIX[one.kind], row),
         title=title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1].rstrip() + "…",
         detail=", ".join(_details(one.kind, one.detail)),
     )  # fmt: skip
@@ -97,6 +99,9 @@ def _details(kind: HappeningKind, of: dict[str, Any]) -> list[str]:
             return [of["state"], of["agent"], *branch]
         case "episode":
             return [f"thread {of['thread']}", f"subject {of['subject']}"]
+        case "proposal":
+            by = f" by {of['by']}" if of["by"] else ""
+            return [f"{of['action'].replace('_', ' ')}, page {of['slug']}", f"{of['state'].replace('_', ' ')}{by}"]
         case "fact":
             until = when(of["until"])
             return [f"subject {of['subject']}", *([f"until {until:%Y-%m-%d}"] if until else [])]

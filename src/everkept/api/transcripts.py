@@ -70,10 +70,11 @@ def _is_one(folder: Path, named: Format | None) -> bool:
 class TranscriptImport:
     """Reads files into the store, one after another; each may be taken again at any time."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, *, patience_s: float = 0.0) -> None:
+        """`patience_s`: how long it waits while events of a project come too fast, before it raises RateLimited."""
         self._store = parts.store
         self._home = parts.settings.home
-        self._intake = Intake(parts)
+        self._intake = Intake(parts, patience_s=patience_s)
         self._checkouts: dict[str, Checkout] = {}
         self.worked_in: dict[str, Checkout] = {}
         """{folder: where it lies} of the sessions that got something."""

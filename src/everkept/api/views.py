@@ -179,6 +179,10 @@ class Fact(View):
     live: bool
     """Believed, and valid at the time asked about."""
     source: Literal["window", "hand"]
+    stated_by: str | None = None
+    """Whose hand put another fact right with it."""
+    corrects: str | None = None
+    """That other fact."""
     episode_id: str | None
     event_ids: list[str]
 
@@ -200,12 +204,23 @@ class Subject(View):
     created_at: datetime
 
 
+class MergedEntity(View):
+    """Shown as another entity, until it is split from it."""
+
+    id: str
+    name: str
+    by: str
+    at: datetime
+
+
 class Entity(View):
     id: str
     name: str
     type: str
     aliases: list[str]
     facts: int
+    merged: list[MergedEntity] = []
+    """What a hand said is this same thing under another name."""
 
 
 class RecallResult(View):
@@ -278,6 +293,27 @@ class Job(View):
     finished_at: datetime | None
     history: list[dict[str, Any]]
     """Earlier failures, oldest first: at, class, error."""
+    paused: str | None = None
+    """Why it is not begun although it could be: a hand has paused its kind or its provider."""
+
+
+class Pause(View):
+    """A kind of work or a provider that a hand has stopped, for the whole store."""
+
+    what: Literal["kind", "provider"]
+    name: str
+    why: str
+    by: str
+    since: datetime
+
+
+class DeadCause(View):
+    """Dead jobs of one kind that failed in the same way."""
+
+    kind: str
+    cause: str
+    """The class of their error; `unknown` where none was booked."""
+    jobs: int
 
 
 class StageTiming(View):
@@ -352,6 +388,58 @@ class ReviewProgress(View):
     """Passed by because their review failed for good; asked for by hand, it is tried again."""
 
 
+class Consumer(View):
+    """Somebody who must get every change, and how far they have acknowledged."""
+
+    project: str
+    name: str
+    """`webhook:<name>` and `wiki` are Everkept's own."""
+    cursor: int
+    head: int
+    """The newest change there is."""
+    lag: int
+    """Changes that are not acknowledged, also those that a filter passes by."""
+    oldest_at: datetime | None
+    """When the oldest of them was made; null where there is none, or it is no longer kept."""
+    kept: bool
+    """False where it is behind what is kept: it needs a snapshot, then a replay from what is left."""
+    held_by: str | None
+    held_until: datetime | None
+    acked_at: datetime | None
+    created_at: datetime
+    state: Literal["active", "paused", "dead"] | None
+    """Of a webhook."""
+    trouble: str | None
+    """Why a webhook fails, or waits for a hand."""
+    parked: int
+    """Changes that a webhook's receiver rejected."""
+
+
+class Renamed(View):
+    """Something that a merge had to call otherwise, because the target has something of its name."""
+
+    kind: str
+    """thread, session, page, webhook or workstream."""
+    name: str
+    """In the project that was merged."""
+    now: str
+
+
+class ProjectMerge(View):
+    """A project that is merged into another one, or would be."""
+
+    source: str
+    into: str
+    state: Literal["planned", "running", "done"]
+    rows: dict[str, int]
+    """What moves (`planned`), or has moved so far, by kind."""
+    alike: dict[str, int]
+    """Of a plan: names that both have. Subjects are joined; all else is kept under a name of its own."""
+    renamed: list[Renamed]
+    asked_at: datetime | None
+    done_at: datetime | None
+
+
 class Status(View):
     version: str
     store: dict[str, Any]
@@ -381,6 +469,12 @@ class Status(View):
     """Lanes with due work: project, subject, ready, running, oldest_due_s."""
     reviews: list[ReviewProgress]
     """Of the project; of the whole store, of the projects in which a review waits or died."""
+    pauses: list[Pause] = []
+    """What a hand has stopped."""
+    consumers: list[Consumer] = []
+    """Who follows the changes, and how far each is."""
+    merges: list[ProjectMerge] = []
+    """Projects that are being merged now: what has not come yet is not found in the other one."""
 
 
 class Finding(View):
@@ -470,7 +564,7 @@ class Change(View):
 class ChangePage(View):
     changes: list[Change]
     next_after: int
-    """Acknowledge up to here once the changes have been worked."""
+    """Acknowledge up to here once the changes have been worked: what was filtered out counts as worked."""
     head: int
 
 
@@ -633,10 +727,22 @@ class TimelineItem(View):
     """Something that happened in the project, newest first in a timeline."""
 
     at: datetime
-    kind: Literal["session", "page", "handoff", "episode", "fact"]
+    kind: Literal["session", "page", "handoff", "episode", "fact", "proposal"]
     id: str
     title: str
     detail: str
+
+
+class EventTaken(View):
+    """What became of one event."""
+
+    key: str
+    outcome: Literal["stored", "revised", "replayed", "ignored"]
+    """`revised`: stored in place of a poorer telling of it. `replayed`: it was there already."""
+    reason: str | None
+    """Why it was ignored."""
+    event_id: str | None
+    """None of what was ignored."""
 
 
 class SessionTaken(View):
@@ -651,6 +757,8 @@ class SessionTaken(View):
     project: str
     found_by: str
     """What decided the project: the session itself or a name (`named`), `remote`, `root`, `common_dir`, `path`."""
+    events: list[EventTaken] = []
+    """One for each event, in the order sent."""
 
 
 class Refusal(View):
@@ -658,12 +766,22 @@ class Refusal(View):
     message: str
 
 
+class Postponement(View):
+    code: str
+    message: str
+    retry_after_s: float
+
+
 class RecordTaken(View):
-    """What became of one record: `taken` by session, or `refused`; sending it again would end in the same."""
+    """What became of one record: `taken` by session, `refused` for good, or `postponed`: to be sent again.
+
+    A record behind a postponed one of its session is postponed too, so that a session's events keep their order.
+    """
 
     name: str
     taken: list[SessionTaken] | None
     refused: Refusal | None
+    postponed: Postponement | None = None
 
 
 class Ingested(View):

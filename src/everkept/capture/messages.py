@@ -82,9 +82,12 @@ def check_time(at: datetime, field: str) -> int:
 
 
 def check_messages(
-    messages: Sequence[Given], *, thread: str, key: str | None, secret: bytes, now_us: int
+    messages: Sequence[Given], *, thread: str, key: str | None, secret: bytes, now_us: int, former: Sequence[bytes] = ()
 ) -> tuple[NewMessage, ...]:
-    """Check and prepare a batch. Raises InvalidInput that lists the fault of each item."""
+    """Check and prepare a batch. Raises InvalidInput that lists the fault of each item.
+
+    `former`: secrets of the projects that were merged into this one, in which a message may have been accepted before.
+    """
     if not messages:
         raise InvalidInput(f"messages is empty; 1 to {BATCH_MAX} are needed", field="messages", limit=BATCH_MAX)
     if len(messages) > BATCH_MAX:
@@ -104,7 +107,13 @@ def check_messages(
     faults |= _repeated_keys(ready) if not faults else {}
     if faults:
         _refuse(faults, len(messages))
-    return tuple(ready if key is None else _keyed(ready, key, secret))
+    keyed = tuple(ready if key is None else _keyed(ready, key, secret))
+    before = [check_messages(messages, thread=thread, key=key, secret=other, now_us=now_us) for other in former]
+    return tuple(_known_as(*of_one) for of_one in zip(keyed, *before, strict=True)) if before else keyed
+
+
+def _known_as(message: NewMessage, *before: NewMessage) -> NewMessage:
+    return replace(message, former=tuple((m.key_hash, m.payload_hash) for m in before if m.key_hash is not None))
 
 
 def _refuse(faults: dict[int, InvalidInput], total: int) -> None:

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -75,14 +75,19 @@ class Spool:
         self.unread: dict[str, str] = {}
         """{record: why the machine could not read it at the last look}: it waits."""
 
-    def records(self, limit: int) -> list[HookRecord]:
-        """At most `limit` records, oldest first. Files that are no record are set aside on the way. Raises OSError."""
+    def records(self, limit: int, *, without: Container[str] = (), before: str | None = None) -> list[HookRecord]:
+        """At most `limit` records, oldest first, but for those named `without`; only those `before` one of that name.
+
+        Files that are no record are set aside on the way. Raises OSError.
+        """
         self.unread = {}
         self._rescue_half_written()
         found: list[HookRecord] = []
         for name in sorted(_names(self._new)):
-            if len(found) == limit:
+            if len(found) == limit or (before is not None and name >= before):
                 break
+            if name in without:
+                continue
             if (record := self._read(self._new / name)) is not None:
                 found.append(record)
         return found
@@ -249,13 +254,13 @@ class WorkerLock:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         if not self._held:
-            self._held = _try_lock(self._file)
+            self._held = try_lock(self._file)
         return self._held
 
     def release(self) -> None:
         if self._file is not None and self._held:
             self._held = False
-            _unlock(self._file)
+            unlock(self._file)
 
     def close(self) -> None:
         """Release it and let go of its file."""
@@ -329,7 +334,7 @@ class WorkerLock:
 if sys.platform == "win32":
     import msvcrt
 
-    def _try_lock(file: int) -> bool:
+    def try_lock(file: int) -> bool:
         os.lseek(file, 0, os.SEEK_SET)
         try:
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
@@ -337,18 +342,18 @@ if sys.platform == "win32":
             return False
         return True
 
-    def _unlock(file: int) -> None:
+    def unlock(file: int) -> None:
         os.lseek(file, 0, os.SEEK_SET)
         msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
 else:
     import fcntl
 
-    def _try_lock(file: int) -> bool:
+    def try_lock(file: int) -> bool:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True
 
-    def _unlock(file: int) -> None:
+    def unlock(file: int) -> None:
         fcntl.flock(file, fcntl.LOCK_UN)

@@ -13,7 +13,8 @@ from everkept.errors import NotFound
 from everkept.store.connection import Connection
 from everkept.store.decisions import AUTOMATIC, approve_proposal
 from everkept.store.effective import effective_of_project
-from everkept.store.proposals import APPLY, get_proposal, mode_of
+from everkept.store.proposal_checks import mode_of
+from everkept.store.proposals import APPLY, get_proposal
 from everkept.work.job import Finished, JobContext, JobKind
 
 

@@ -16,6 +16,7 @@ from everkept.derive import (
     extract_facts,
     fold_summary,
     judge_conflicts,
+    merge_projects,
     open_window,
     review_session,
     schedule_reviews,
@@ -51,6 +52,7 @@ KINDS: dict[str, JobKind[Any]] = {
         embed_passages,
         embed_words,
         erase_scope,
+        merge_projects,
         schedule_reviews,
         review_session,
     )

@@ -1,7 +1,8 @@
 """A finished session is reviewed: what it shows is observed and counted, and what follows from it is proposed.
 
 Safe to repeat: what is observed comes from the events alone, a model's reply is journaled under the generation, and all
-that a review makes is one commit, which happens only while the review is open.
+that a review makes is one commit, which happens only while the review is open. Where the model fails, what the rules
+found is committed before the job does, and is neither counted nor staged again.
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from everkept.domain.jobs import Discard, JobPolicy, Outcome, Snooze
+from everkept.config import Settings
+from everkept.domain.jobs import Discard, JobPolicy, Lease, Outcome, Snooze
 from everkept.domain.review.observe import observe
 from everkept.domain.review.propose import propose
 from everkept.domain.review.reply import ProposalsReply, check_proposals, parse_proposals
 from everkept.domain.review.shown import Shown, shown_of
 from everkept.domain.review.values import Observation, Reviewed, Seen
+from everkept.errors import ModelError
 from everkept.models.prompts.questions import build_review_question
 from everkept.ports.journal import Recipe
-from everkept.store.generations import REVIEW, review_key
+from everkept.ports.models import Question
+from everkept.store.connection import Connection
+from everkept.store.generations import REVIEW, review_work
 from everkept.store.review_input import ReviewInput, review_input, seen_with
-from everkept.store.reviews import complete_review
+from everkept.store.reviews import complete_review, keep_by_rule
 from everkept.work.job import Finished, JobContext, JobKind
 
 REST_US = 30_000_000
@@ -58,16 +63,33 @@ async def _pass_by(found: ReviewInput, own: tuple[Observation, ...], why: str, c
 async def _review(found: ReviewInput, own: Sequence[Observation], ctx: JobContext) -> Finished:
     """By rule first; a model adds to that, and is not asked to say it again."""
     seen = await ctx.read(seen_with, ctx.lease.project, found.review.stream, own)
-    by_rule = await asyncio.to_thread(propose, own, seen, found.pages, found.rejected)
     complete = partial(complete_review, review=found.review, epoch=found.epoch, settings=ctx.settings)
     if ctx.tools.model is None:
+        by_rule = await asyncio.to_thread(propose, own, seen, found.pages, found.rejected)
         return await ctx.finish(partial(complete, reviewed=by_rule))
-    shown = await asyncio.to_thread(shown_of, found.review.stream, found.events, own, seen, found.pages)
-    reply = await _ask(found, shown, seen, ctx)
+    by_rule, shown, question = await asyncio.to_thread(_prepared, found, own, seen)
+    try:
+        reply = await _ask(found, question, _recipe(found, shown, seen), ctx)
+    except ModelError:  # the failure is the job's, as ever; what needs no model does not wait for it, or die with it
+        await ctx.store.write(_keep_by_rule, ctx.lease, found, by_rule, ctx.settings)
+        raise
     reviewed = await asyncio.to_thread(_checked, found, own, shown, by_rule, reply)
     return await ctx.finish(
         partial(complete, reviewed=reviewed, reviewer=ctx.tools.model.model.name, by_rule=len(by_rule.drafts))
     )
+
+
+def _prepared(
+    found: ReviewInput, own: Sequence[Observation], seen: Mapping[str, Seen]
+) -> tuple[Reviewed, Shown, Question]:
+    """What the rules propose, what a model is shown, and its question. Pure, and one trip to a thread."""
+    by_rule = propose(own, seen, found.pages, found.rejected)
+    shown = shown_of(found.review.stream, found.events, own, seen, found.pages)
+    return by_rule, shown, build_review_question(shown, timeout_s=found.settings.models.structured_timeout_s)
+
+
+def _keep_by_rule(conn: Connection, lease: Lease, found: ReviewInput, by_rule: Reviewed, settings: Settings) -> None:
+    keep_by_rule(conn, lease, found.review, by_rule, epoch=found.epoch, settings=settings)
 
 
 def _checked(
@@ -81,20 +103,17 @@ def _checked(
     )  # fmt: skip
 
 
-async def _ask(found: ReviewInput, shown: Shown, seen: Mapping[str, Seen], ctx: JobContext) -> ProposalsReply:
-    question = await asyncio.to_thread(
-        build_review_question, shown, timeout_s=found.settings.models.structured_timeout_s
-    )
+async def _ask(found: ReviewInput, question: Question, recipe: Recipe, ctx: JobContext) -> ProposalsReply:
     reply: ProposalsReply = await ctx.tools.model.ask(
         question,
         partial(parse_proposals, system=question.system),
         project=ctx.lease.project,
         subject=found.subject,
-        work=f"review:{review_key(found.review.project, found.review.generation)}",
+        work=review_work(found.review.id),
         epoch=found.epoch,
         budget=ctx.lease.budget,
         heard=ctx.heard,
-        recipe=_recipe(found, shown, seen),
+        recipe=recipe,
     )
     return reply
 

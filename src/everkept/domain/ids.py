@@ -23,9 +23,12 @@ KINDS = {
     "evt": "event", "epi": "episode", "fct": "fact", "job": "job", "ent": "entity", "prj": "project",
     "sub": "subject", "thr": "thread", "key": "API key", "chg": "change",
     "ses": "session", "pag": "page", "hnd": "handoff", "off": "offer", "prp": "proposal", "rev": "review",
+    "whk": "webhook",
+    "wst": "workstream", "lch": "launch",
 }  # fmt: skip
 TRACEABLE = {
     "fct": "facts", "epi": "episodes", "evt": "events", "ses": "sessions", "pag": "pages", "hnd": "handoffs",
+    "prp": "proposals",
 }  # fmt: skip
 """What `why` knows: prefix of the id → word of its route. A page may be named by its slug, too."""
 _EVENT = re.compile(r"evt_([1-9]\d{0,17})_([1-9]\d{0,17})")

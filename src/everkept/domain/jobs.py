@@ -73,6 +73,8 @@ class Lease:
     charged_s: float
     alone: bool
     """True when an earlier worker died over it: it runs with no other beside it."""
+    traceparent: str | None
+    """The span in which it was asked for, where that was traced."""
 
 
 @dataclass(frozen=True, slots=True)

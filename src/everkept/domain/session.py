@@ -6,11 +6,12 @@ reads them back. The agent's name is an open word, and a kind that nobody knows 
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 Kind = Literal[
@@ -88,6 +89,8 @@ class AgentEvent:
     cwd: str | None = None
     branch: str | None = None
     model: str | None = None
+    launch: str | None = None
+    """Id of the launch that its agent was started by (`EVERKEPT_LAUNCH`)."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What else may matter later, small and JSON: title, permission mode, version, native type."""
 
@@ -175,15 +178,19 @@ def _fits(cut: str, whole: str) -> bool:
     return True
 
 
+_KEPT_ELSEWHERE: Final = ("text", "key", "agent", "session", "tool", "launch")
+_FIELDS: Final = tuple(f.name for f in dataclasses.fields(AgentEvent) if f.name not in _KEPT_ELSEWHERE)
+_TOOL_FIELDS: Final = tuple(f.name for f in dataclasses.fields(ToolCall) if f.name != "output")
+
+
 def kept(event: AgentEvent) -> tuple[str, str]:
     """(content, metadata as JSON): how the store keeps an event. Its text and output stand in the content alone."""
     content = content_of(event)
-    fields = {k: v for k, v in asdict(event).items() if k not in ("text", "key", "agent", "session", "tool") and v}
+    fields = {k: v for k in _FIELDS if (v := getattr(event, k))}
     fields |= {"evidence": event.evidence, "genuine": event.genuine, "text_chars": len(event.text)}
     if event.tool is not None:
-        tool = asdict(event.tool)
-        output = tool.pop("output")
-        fields |= {"tool": {k: v for k, v in tool.items() if v not in ("", (), None)}, "output_chars": len(output)}
+        tool = {k: v for k in _TOOL_FIELDS if (v := getattr(event.tool, k)) not in ("", (), None)}
+        fields |= {"tool": tool, "output_chars": len(event.tool.output)}
     return content, json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 

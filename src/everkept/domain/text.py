@@ -52,8 +52,10 @@ _SPLIT = re.compile(rf"[{_LINK},]+")
 _HEBREW_PREFIXED = re.compile("[\u05d5\u05d4\u05d1\u05dc\u05de\u05e9\u05db][\u05d0-\u05ea]{3,}")
 """And, the, in, to, from, that, as: written onto the word."""
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_CAMEL = re.compile(r"[a-z][A-Z][a-z]")
-_ALPHANUMERIC = re.compile(r"[A-Za-z0-9]+")
+_SEAM = re.compile(r"[a-z][A-Z][a-z]")
+_WITH_SEAM = re.compile(
+    rf"(?<![A-Za-z0-9])(?=[A-Za-z0-9]{{0,{_TERM_CHARS_MAX - 3}}}?[a-z][A-Z][a-z])[A-Za-z0-9]{{1,{_TERM_CHARS_MAX}}}"
+)
 _CAMEL_SEAM = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ACCENTS = re.compile("(?<=[a-z\u0131\u0370-\u03ff])[\u0300-\u036f]+")
 _DROPPED = dict.fromkeys(
@@ -82,6 +84,8 @@ _FOLDED: dict[int, str | None] = {
     ord("ى"): "ي",
     ord("ة"): "ه",
 }
+_FOLDABLE = re.compile(f"[{re.escape(''.join(map(chr, _FOLDED)))}]")
+"""`str.translate` would look every character up, of which a text has few of these."""
 
 # Small closed lists: articles, prepositions, auxiliaries, pronouns, question words. Folded.
 STOP_WORDS: Final[dict[str, frozenset[str]]] = {
@@ -117,11 +121,19 @@ STOP_WORDS: Final[dict[str, frozenset[str]]] = {
 
 def fold(text: str) -> str:
     """Lower case, compatibility forms and accents of Latin and Greek letters folded away."""
-    if text.isascii():
-        return text.lower()
+    return text.lower() if text.isascii() else _fold_lines(text)
+
+
+@lru_cache(maxsize=8)  # a text is folded for its terms, for its habits of speech and for its words
+def _fold_lines(text: str) -> str:
+    """Line by line: what a tool printed is long, and of its lines hardly one is not ASCII."""
+    return "\n".join([line.lower() if line.isascii() else _fold_letters(line) for line in text.split("\n")])
+
+
+def _fold_letters(text: str) -> str:
     text = unicodedata.normalize("NFKC", text).casefold()
     text = _ACCENTS.sub("", unicodedata.normalize("NFD", text))
-    return unicodedata.normalize("NFC", text).translate(_FOLDED)
+    return _FOLDABLE.sub(lambda found: _FOLDED[ord(found[0])] or "", unicodedata.normalize("NFC", text))
 
 
 def terms(text: str) -> list[str]:
@@ -212,15 +224,18 @@ def _stem_word(algorithm: str, word: str) -> str:
     return stemmed or word
 
 
-def _tokens(folded: str) -> list[str]:
-    return (_TOKEN_ASCII if folded.isascii() else _TOKEN).findall(folded)
+@lru_cache(maxsize=8)
+def _tokens(folded: str) -> tuple[str, ...]:
+    if folded.isascii():
+        return tuple(_TOKEN_ASCII.findall(folded))
+    lines = folded.split("\n")  # no token goes beyond its line
+    return tuple([token for line in lines for token in (_TOKEN_ASCII if line.isascii() else _TOKEN).findall(line)])
 
 
 def _camel_parts(text: str) -> list[str]:
-    if not _CAMEL.search(text):
+    if not _SEAM.search(text):
         return []
-    tokens = [token[:_TERM_CHARS_MAX] for token in _ALPHANUMERIC.findall(text)]
-    parts = [part for token in tokens if _CAMEL.search(token) for part in _CAMEL_SEAM.split(token)]
+    parts = [part for token in _WITH_SEAM.findall(text) for part in _CAMEL_SEAM.split(token)]
     return [part.lower() for part in parts if len(part) > 2]
 
 

@@ -288,7 +288,7 @@ def _correct(entry: _Entry, before: Sequence[_Entry]) -> None:
     for other in reversed(before):
         if other.retired is not None or other.fact.closes:
             continue
-        if wrong is None and other.object != entry.object and named in ("", other.object):
+        if wrong is None and (other.object == named if named else other.object != entry.object):
             wrong = other.object
         if other.object == wrong:
             if not other.fact.pinned:

@@ -27,6 +27,7 @@ from everkept.errors import (
     RateLimited,
     Transient,
 )
+from everkept.models.calls import asking
 from everkept.ports.embedder import Embedder
 
 if TYPE_CHECKING:
@@ -220,7 +221,9 @@ class OpenAIEmbedder:
         body: dict[str, Any] = {"model": self.model, "input": [t or " " for t in texts], "encoding_format": "float"}
         if self.model.startswith("text-embedding-3") and self._dim != _DIMENSIONS.get(self.model):
             body["dimensions"] = self._dim
-        return _unit(_checked(_in_order(await self._post(body), len(texts)), len(texts), self._dim))
+        facts = {"gen_ai.embeddings.dimension.count": self._dim, "everkept.texts": len(texts)}
+        with asking("embeddings", f"openai:{self.model}", facts):
+            return _unit(_checked(_in_order(await self._post(body), len(texts)), len(texts), self._dim))
 
     async def embed_query(self, text: str) -> Vectors:
         return np.asarray((await self.embed_passages([text]))[0], np.float32)

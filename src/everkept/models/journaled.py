@@ -24,6 +24,7 @@ from everkept.errors import (
     StoreUnavailable,
     Transient,
 )
+from everkept.models.calls import about_question, about_reply, asking
 from everkept.ports.faults import Faults
 from everkept.ports.journal import Address, Journal, Recipe
 from everkept.ports.models import LanguageModel, Question, RawReply
@@ -138,14 +139,16 @@ class JournaledModel:
         await self._journal.allow(address)
         await self._journal.begin(address, ask, request, recipe)
         self._faults.reach("journal.before_ask")
-        try:
-            async with asyncio.timeout(question.timeout_s):
-                reply = await self.model.ask(question)
-        except TimeoutError as error:
-            raise Transient(f"the model did not answer within {question.timeout_s:g} s") from error
+        with asking("chat", self.model.name, about_question(question, ask)) as call:
+            try:
+                async with asyncio.timeout(question.timeout_s):
+                    reply = storable(await self.model.ask(question))
+            except TimeoutError as error:
+                raise Transient(f"the model did not answer within {question.timeout_s:g} s") from error
+            call.tell(about_reply(reply))
         heard()
         self._faults.reach("journal.after_reply")
-        return storable(reply)
+        return reply
 
     async def _keep(self, address: Address, ask: int, reply: RawReply) -> str:
         """Commit a reply. Where the store cannot be written it is held in memory, for the job's next run."""

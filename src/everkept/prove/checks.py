@@ -196,8 +196,9 @@ class _Told:
 
     @cached_property
     def _projects(self) -> dict[str, int]:
-        """By every name that a project has had, its number; erased ones are left out."""
-        found = dict(self._raw.execute("select name, id from projects where erased_at is null").fetchall())
+        """By every name that a project has had, its number; erased ones are left out. Merged ones are the others."""
+        found = dict(self._raw.execute(
+            "select name, coalesce(merged_into, id) from projects where erased_at is null").fetchall())  # fmt: skip
         for rename in reversed(self._history.of("rename")):
             old, new = rename.what["project"], rename.what["new"]
             if new in found:
@@ -207,10 +208,17 @@ class _Told:
         return found
 
     def _stream(self, project: str, thread: str) -> int | None:
+        """By its name in the project, also while a merge brings it, and where that had to call it otherwise."""
+        number = self._projects.get(project)
+        now = self._one(
+            "select r.value ->> 2 from merges m, json_each(m.renamed) r"
+            " where m.source_name = ? and r.value ->> 0 = 'thread' and r.value ->> 1 = ?", project, thread,
+        )  # fmt: skip
         found: int | None = self._one(
             "select s.id from streams s join subjects u on u.id = s.subject_id and u.erased_at is null"
-            " where s.project_id = ? and s.name = ? and s.erased_at is null",
-            self._projects.get(project), thread,
+            " join projects p on p.id = s.project_id where ? in (p.id, p.merged_into) and s.name = ?"
+            " and s.erased_at is null order by p.name <> ? limit 1",
+            number, thread if now is None else now, project,
         )  # fmt: skip
         return found
 
@@ -420,8 +428,9 @@ class _Told:
             units.setdefault((ask.what["project"], ask.what["subject"], ask.what["text"]), []).append(ask)
         for (project, subject, text), asks in units.items():
             there = self._one(
-                "select count(*) from facts f join subjects u on u.id = f.subject_id"
-                " where f.project_id = ? and u.name = ? and f.text = ? and f.window_id is null",
+                "select count(*) from facts f join projects p on p.id = f.project_id join subjects o on"
+                " o.id = f.subject_id join subjects u on u.id = coalesce(o.merged_into, o.id)"
+                " where ? in (p.id, p.merged_into) and u.name = ? and f.text = ? and f.window_id is null",
                 self._projects.get(project), subject, text,
             )  # fmt: skip
             most = len({a.what["key"] or a.id for a in asks})

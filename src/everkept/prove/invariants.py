@@ -24,8 +24,12 @@ _OFF = """coalesce(0 in (
   json_extract(p.settings, '$."memory.enabled"'), json_extract(s.settings, '$."memory.enabled"')), 0)"""
 _NO_IDLE = """coalesce('null' in (
   json_type(p.settings, '$."window.idle_s"'), json_type(s.settings, '$."window.idle_s"')), 0)"""
-_WHOLE_OUTBOX = "(select min(c.seq) from changes c where c.project_id = {project}) = 1"
-"""Nothing of a project's outbox was pruned or destroyed yet."""
+_MERGING = "exists (select 1 from merges m where m.done_at is null and {project} in (m.source_id, m.target_id))"
+"""Rows of the project are on their way, each stretch in a transaction of its own."""
+_WHOLE_OUTBOX = """((select min(c.seq) from changes c where c.project_id = {project}) = 1 and not exists (
+  select 1 from merges m join projects o on o.id = m.source_id where m.target_id = {project}
+    and (m.done_at is null or coalesce(json_extract(m.moved, '$.changes'), 0) <> o.change_seq)))"""
+"""Nothing of a project's outbox was pruned or destroyed yet, nor of those that went into it."""
 
 
 def _stage(column: str, kind: str, states: str) -> str:
@@ -118,7 +122,11 @@ select p.id from passages p where not exists (select 1 from passage_text_content
 select d.id from passage_text_content d where not exists (select 1 from passages p where p.id = d.id)"""),
     Invariant("G15", "a full-text row is in another scope than its passage", """
 select p.id from passages p join passage_text_content f on f.id = p.id
-where f.c0 <> 'p' || p.project_id || ' s' || p.subject_id || coalesce(' t' || p.stream_id, '') || ' k' || p.kind"""),
+where f.c0 <> 'p' || p.project_id || ' s' || p.subject_id || coalesce(' t' || p.stream_id, '') || ' k' || p.kind
+  and f.c0 not in (
+    select 'p' || o.id || ' s' || u.id || coalesce(' t' || p.stream_id, '') || ' k' || p.kind
+    from projects o, subjects u
+    where p.project_id in (o.id, o.merged_into) and p.subject_id in (u.id, u.merged_into))"""),
     Invariant("G4", "a fact is not exactly one passage", """
 select f.id from facts f where 1 <> (select count(*) from passages p where p.kind = 'fact' and p.ref_id = f.id)"""),
     Invariant("G6", "a summary has more than one passage, or none", """
@@ -212,7 +220,7 @@ union all select 'thread', s.id from streams s join subjects u on u.id = s.subje
 where s.erased_at is not null and u.erased_at is null and not exists (
   select 1 from erasures x where x.kind = 'stream' and x.stream_id = s.id)
 union all select 'project', p.id from projects p where p.erased_at is not null and not exists (
-  select 1 from erasures x where x.kind = 'project' and x.project_id = p.id)
+  select 1 from erasures x where x.kind = 'project' and x.project_id = coalesce(p.merged_into, p.id))
 union all select 'event', e.stream_id from events e join streams s on s.id = e.stream_id
   join subjects u on u.id = s.subject_id where e.erased_at is not null and s.erased_at is null and u.erased_at is null
   and not exists (select 1 from erasures x where x.kind = 'event' and x.stream_id = e.stream_id and x.seq = e.seq)"""),
@@ -282,10 +290,10 @@ select x.stream_id from sessions x where (x.finished_seq is null) <> (not exists
 select p.id, p.finished_seq from projects p where p.finished_seq < coalesce((
   select max(x.finished_seq) from sessions x where x.project_id = p.id), 0)"""),
     Invariant("G12", "the generations of a project have a hole, or are not as many as its counter says", """
-select p.id, p.finished_seq from projects p where p.erased_at is null and p.finished_seq <> (
+select p.id, p.finished_seq from projects p where p.erased_at is null and p.merged_into is null and p.finished_seq <> (
   select count(*) from generations g where g.project_id = p.id and g.seq between 1 and p.finished_seq)"""),
     Invariant("G12", "a watermark stands before what has passed, or beyond the last generation", """
-select w.project_id, w.watermark from review_states w join projects p on p.id = w.project_id
+select w.project_id, w.watermark from review_states w join projects p on p.id = w.project_id and p.merged_into is null
 where w.watermark > p.finished_seq or exists (
   select 1 from generations g where g.project_id = w.project_id and g.seq = w.watermark + 1
     and g.passed_at is not null)"""),
@@ -319,6 +327,22 @@ select g.id, g.project_id from pages g left join (
   select project_id, ref, count(*) as times from changes where kind = 'page.written' group by 1, 2) c
   on c.project_id = g.project_id and c.ref = 'pag_' || g.id
 where {_WHOLE_OUTBOX.format(project="g.project_id")} and g.version > 0 and coalesce(c.times, 0) <> g.version"""),
+    # ---- workstreams
+    Invariant("G11", "a workstream's ledger does not tell of each event of a linked session exactly once", f"""
+select l.workstream_id, l.stream_id from (
+  select distinct workstream_id, stream_id, project_id from launch_sessions where stream_id is not null) l
+  join {_LIVE_STREAM} and s.id = l.stream_id
+where not {_MERGING.format(project="l.project_id")} and s.last_seq <> (
+  select coalesce(sum(w.last_seq - w.first_seq + 1), 0) from workstream_ledger w
+  where w.workstream_id = l.workstream_id and w.stream_id = l.stream_id)"""),
+    Invariant("G11", "a session was told further than its workstream's ledger goes", """
+select c.workstream_id, c.agent, c.native_id from workstream_cursors c join workstreams w on w.id = c.workstream_id
+where not exists (select 1 from erasures x where x.project_id = w.project_id) and c.delivered > (
+  select coalesce(max(l.seq), 0) from workstream_ledger l where l.workstream_id = c.workstream_id)"""),
+    Invariant("G6", "two launches of one workstream are live, or one has a fence that was never given out", """
+select l.workstream_id from launches l join workstreams w on w.id = l.workstream_id
+group by l.workstream_id having sum(l.state in ('prepared', 'running')) > 1 or max(l.fence) > max(w.fence)
+  or count(distinct l.fence) < count(*)"""),
     # ---- G7, G13: jobs and whose turn it is
     Invariant("G7", "a leased job was not booked as a possible crash", """
 select id, kind from jobs where state = 'leased' and crashes < 1"""),
@@ -336,17 +360,32 @@ select p.id, p.state from proposals p where p.state = 'approved' and p.action <>
   and not exists (select 1 from erasures x where x.project_id = p.project_id)
 union all select p.id, p.state from proposals p where p.state in ('staged', 'conflict') and p.page_id is not null"""),
     # ---- G15: everything lies in one scope
-    Invariant("G15", "a row lies in another project or subject than what it belongs to", """
+    Invariant("G15", "a row lies in another project or subject than what it belongs to", f"""
 select 'event', e.stream_id from events e join streams s on s.id = e.stream_id where e.project_id <> s.project_id
+  and not {_MERGING.format(project="s.project_id")}
 union all select 'window', w.id from windows w join streams s on s.id = w.stream_id
-  where w.project_id <> s.project_id or w.subject_id <> s.subject_id
+  where (w.project_id <> s.project_id or w.subject_id <> s.subject_id)
+  and not {_MERGING.format(project="s.project_id")}
 union all select 'passage', p.id from passages p join streams s on s.id = p.stream_id
-  where p.project_id <> s.project_id or p.subject_id <> s.subject_id
+  where (p.project_id <> s.project_id or p.subject_id <> s.subject_id)
+  and not {_MERGING.format(project="s.project_id")}
 union all select 'fact', f.id from facts f join subjects u on u.id = f.subject_id where f.project_id <> u.project_id
+  and not {_MERGING.format(project="u.project_id")}
 union all select 'entity', n.id from facts f join entities n on n.id = f.entity_id where n.subject_id <> f.subject_id
+  and not {_MERGING.format(project="f.project_id")}
 union all select 'stream', s.id from streams s join subjects u on u.id = s.subject_id where s.project_id <> u.project_id
+  and not {_MERGING.format(project="u.project_id")}
 union all select 'vector', v.passage_id from vectors v join passages p on p.id = v.passage_id
   where v.project_id <> p.project_id"""),
+    Invariant("G12", "a merge has ended, and something names its source", """
+select m.id, m.source_id from merges m where m.done_at is not null and (
+  exists (select 1 from streams s where s.project_id = m.source_id)
+  or exists (select 1 from facts f where f.project_id = m.source_id)
+  or exists (select 1 from pages g where g.project_id = m.source_id)
+  or exists (select 1 from passages p where p.project_id = m.source_id)
+  or exists (select 1 from generations g where g.project_id = m.source_id)
+  or exists (select 1 from consumers c where c.project_id = m.source_id)
+  or exists (select 1 from jobs j where j.project_id = m.source_id))"""),
 )  # fmt: skip
 
 DRAINED: Final = (
@@ -372,6 +411,9 @@ select v.subject_id from verdicts v where v.verdict is null and not exists (sele
     Invariant("G3", "a passage has no vectors after the drain", """
 select p.id from passages p where p.embedded is null and p.hidden = 0 and not exists (select 1 from jobs j
   where j.kind = 'embed_passages' and j.key = cast(p.project_id as text) and j.state in ('dead', 'discarded'))"""),
+    Invariant("G12", "a merge has not ended after the drain", """
+select m.id from merges m where m.done_at is null and not exists (select 1 from jobs j
+  where j.kind = 'merge_projects' and j.key = cast(m.id as text) and j.state = 'dead')"""),
     Invariant("G10", "an erase has not ended after the drain", """
 select x.id, x.kind from erasures x where x.done_at is null and not exists (select 1 from jobs j
   where j.kind = 'erase_scope' and j.key = cast(x.id as text) and j.state = 'dead')"""),

@@ -45,6 +45,7 @@ class Scenario:
                 case "act":
                     self.act(stage)
                 case _:
+                    stage.resume_all()
                     stage.embed_again()
                     stage.send_again()
                     stage.drain()

@@ -14,11 +14,15 @@ from everkept.domain.jobs import Done
 from everkept.errors import LeaseLost
 from everkept.prove.scenario import Scenario
 from everkept.prove.scenarios_agents import AGENT_SCENARIOS
+from everkept.prove.scenarios_deliveries import DELIVERY_SCENARIOS
+from everkept.prove.scenarios_merge import MERGE_SCENARIOS
 from everkept.prove.scenarios_proposals import PROPOSAL_SCENARIOS
 from everkept.prove.scenarios_reviews import REVIEW_SCENARIOS
+from everkept.prove.scenarios_workstreams import WORKSTREAM_SCENARIOS
 from everkept.prove.stage import DATABASE, DAY_S, SECRET, Cast, Stage, connect_unsynced
 from everkept.store.backup import back_up, restore
 from everkept.store.changes import acknowledge, lease_consumer
+from everkept.store.entity_merges import merge_entities, split_entity
 from everkept.store.erase import clean_again, finish_erase, note_cleaned
 from everkept.store.facts import FactsOf, NewFact, write_facts
 from everkept.store.jobs import (
@@ -31,6 +35,7 @@ from everkept.store.jobs import (
     remove_worker,
     retry_dead,
 )
+from everkept.store.pauses import pause, resume
 from everkept.store.projects import ensure_project, find_subject
 from everkept.store.providers import forget_other_pools, note_failure, permits_left
 from everkept.store.streams import get_thread
@@ -208,6 +213,41 @@ def _long_fold(s: Stage) -> None:
 
 
 # ---- facts by hand
+
+
+def _put_right(s: Stage) -> None:
+    s.run(s.service().pin_fact("fct_1"))
+    s.run(s.service().correct_fact("fct_1", object="Porto", key="right"))
+    s.work()
+
+
+def _was_put_right(s: Stage) -> None:
+    """One fact of a window was corrected by hand, and another one is pinned."""
+    _worked(s)
+    s.run(s.service().correct_fact("fct_1", object="Porto", key="right"))
+    s.run(s.service().pin_fact("fct_2"))
+    s.drain()
+
+
+def _two_names(s: Stage) -> None:
+    for name, firm in (("Ana", "Acme"), ("Annie", "Beta")):
+        s.run(s.service().remember(
+            f"{name} works at {firm}.", subject="ana", predicate="works at", object=firm, entity=name
+        ))  # fmt: skip
+    s.drain()
+
+
+def _merge_and_split(s: Stage) -> None:
+    one, other = (int(s.value(f"select id from entities where name = '{name}'")) for name in ("Ana", "Annie"))
+    s.write(merge_entities, s.project_id(), other, one, "hand")
+    s.work()
+    s.write(split_entity, s.project_id(), other)
+    s.work()
+
+
+def _erase_what_was_put_right(s: Stage) -> None:
+    s.erase("event", "chat", 1)
+    s.drain()
 
 
 def _remember(s: Stage) -> None:
@@ -431,12 +471,12 @@ def _keys(s: Stage) -> None:
 
 
 def _consumers(s: Stage) -> None:
-    s.run(s.service().changes(consumer="wiki"))
-    s.ack("wiki", 1)
-    fence = s.write(lease_consumer, s.project_id(), "wiki", "here", 60.0)
+    s.run(s.service().changes(consumer="crm"))
+    s.ack("crm", 1)
+    fence = s.write(lease_consumer, s.project_id(), "crm", "here", 60.0)
     s.asking(
-        "ack", lambda: s.write(acknowledge, s.project_id(), "wiki", 2, fence), lambda cursor: {"cursor": cursor},
-        project="default", consumer="wiki", upto=2,
+        "ack", lambda: s.write(acknowledge, s.project_id(), "crm", 2, fence), lambda cursor: {"cursor": cursor},
+        project="default", consumer="crm", upto=2,
     )  # fmt: skip
 
 
@@ -458,6 +498,30 @@ def _retry_by_hand(s: Stage) -> None:
         "retry by hand", lambda: s.write(retry_dead, s.project_id(), None, None, 0, 100),
         sql="select max(budget) from jobs", after=2,
     )  # fmt: skip
+    s.work()
+
+
+def _pause_and_resume(s: Stage) -> None:
+    """What was ready before the pause is held by the claim, and what comes due later by the tick."""
+    s.write(promote_due, 100)
+    s.write(pause, "kind", "open_window", "prices", "hand")
+    s.work()
+    s.write(pause, "kind", "open_window", "prices, again", "hand")
+    s.run(s.service().resume_jobs(kind="open_window"))
+    s.write(pause, "kind", "summarise_episode", "prices", "hand")
+    s.work()
+    s.clock.advance(60.0)
+    s.work()
+    s.run(s.service().resume_jobs(kind="summarise_episode"))
+    s.work()
+
+
+def _held_and_discarded(s: Stage) -> None:
+    s.write(pause, "kind", "summarise_episode", "prices", "hand")
+    s.work()
+    held = int(s.value("select min(id) from jobs where uses = 'held_model'"))
+    s.run(s.service().discard_job(row_id("job", held)))
+    s.write(resume, "kind", "summarise_episode")
     s.work()
 
 
@@ -666,6 +730,11 @@ _ALL: Final = (
     Scenario(name="consumers", prepare=_two_windows, act=_consumers),
     Scenario(name="settle", prepare=_said, act=_settle),
     Scenario(name="retry-by-hand", prepare=_dead_jobs, act=_retry_by_hand),
+    Scenario(name="put-right", prepare=_worked, act=_put_right),
+    Scenario(name="erase-what-was-put-right", prepare=_was_put_right, act=_erase_what_was_put_right),
+    Scenario(name="merge-and-split", prepare=_two_names, act=_merge_and_split),
+    Scenario(name="pause-and-resume", prepare=_tell_and_end, act=_pause_and_resume),
+    Scenario(name="held-and-discarded", prepare=_tell_and_end, act=_held_and_discarded),
     Scenario(name="release-and-discard", prepare=_leave_work, act=_discard_and_release),
     Scenario(name="reprocess", prepare=_worked, act=_reprocess),
     Scenario(name="reprocess-skipped", prepare=_said_while_off, act=_reprocess_skipped),
@@ -680,7 +749,10 @@ _ALL: Final = (
     Scenario(name="lost-lease", prepare=_tell_and_end, act=_lost_lease),
     *AGENT_SCENARIOS,
     *REVIEW_SCENARIOS,
+    *WORKSTREAM_SCENARIOS,
+    *MERGE_SCENARIOS,
     *PROPOSAL_SCENARIOS,
+    *DELIVERY_SCENARIOS,
     Scenario(name="first-open", act=_first_open, from_nothing=True),
     Scenario(name="checkpoint", act=_checkpoint),
     Scenario(name="backup", prepare=_said, act=_back_up, copy=BACKUP),

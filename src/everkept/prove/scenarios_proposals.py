@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from everkept.domain.erase import StreamTarget
@@ -15,6 +16,7 @@ from everkept.store.decisions import approve_proposal, reject_proposal, roll_bac
 from everkept.store.pages import NewPage, page_by_id, pin_page, write_page
 from everkept.store.projects import update_project
 from everkept.store.proposals import get_proposal, stage_drafts
+from everkept.store.stale_pages import PageLook, note_looks
 
 DAY_S: Final = 86_400.0
 
@@ -96,8 +98,7 @@ def _applied(s: Stage) -> None:
 def _approved(s: Stage) -> None:
     """A page that an approval made, and words that one added to a page of somebody else."""
     asked_and_digested(s)
-    text = PageText(title="Two", body="Ours.")
-    s.write(write_page, NewPage(project=s.project_id(), kind="rule", slug="two", text=text, author="hand"))
+    _write_two(s, "Ours.")
     _stage(s, _draft(s, "one", "a"), _draft(s, "two", "b", "append", 1), adds=2)
     for proposal in (1, 2):
         _approve(s, proposal)
@@ -113,9 +114,41 @@ def _expired(s: Stage) -> None:
     s.maintain()
 
 
+def _write_two(s: Stage, body: str) -> None:
+    words = PageText(title="Two", body=body)
+    s.write(write_page, NewPage(project=s.project_id(), kind="rule", slug="two", text=words, author="hand"))
+
+
+def _look(s: Stage, *gone: int, after: int) -> None:
+    """`after`: pages that are to be looked for once more, and ten for each proposal."""
+    project = s.project_id()
+    page, version = (int(s.value(f"select {column} from pages where slug = 'two'")) for column in ("id", "version"))
+    look = PageLook(
+        page=page, version=version, gone=gone, draft=replace(_draft(s, "two", "z", "retire", version), evidence=())
+    )
+    sql = "select (select count(*) from page_looks) + 10 * (select count(*) from proposals)"
+    do(s, "look", lambda: s.write(note_looks, project, [look], s.settings), sql=sql, after=after)
+
+
+def _named(s: Stage) -> None:
+    """A page that names a file."""
+    asked_and_digested(s)
+    _write_two(s, "Run `two.sh`.")
+
+
+def _looked_at(s: Stage) -> None:
+    """The file is gone, is there again, and is gone for two days."""
+    _look(s, 0, after=1)
+    _look(s, after=0)
+    _look(s, 0, after=1)
+    s.clock.advance(2 * DAY_S)
+    _look(s, 0, after=11)
+
+
 PROPOSAL_SCENARIOS: Final = (
     Scenario(name="proposals-decided", prepare=_staged, act=_decided, prepared_by=UNDISTILLED),
     Scenario(name="proposals-applied", prepare=_automatic, act=_applied, prepared_by=UNDISTILLED),
     Scenario(name="erase-approved", prepare=_approved, act=_erased, prepared_by=UNDISTILLED),
+    Scenario(name="checkout-looked-at", prepare=_named, act=_looked_at, prepared_by=UNDISTILLED),
     Scenario(name="proposals-expire", prepare=_staged, act=_expired, prepared_by=UNDISTILLED),
 )

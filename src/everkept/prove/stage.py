@@ -29,6 +29,7 @@ from everkept.recall.rank import Weights
 from everkept.recall.search import Searcher
 from everkept.store.erase import erase
 from everkept.store.journal import StoreJournal
+from everkept.store.pauses import list_pauses, resume
 from everkept.store.projects import DEFAULT_PROJECT, ensure_project, find_project, find_subject
 from everkept.store.sqlite import choose_driver, open_file
 from everkept.store.store import Store
@@ -320,6 +321,11 @@ class Stage:
     def maintain(self) -> int:
         """One round of the backstops; rows repaired."""
         return self.run(self.maintenance.step())
+
+    def resume_all(self) -> None:
+        """What a hand does that finds a pause which nobody ended."""
+        for each in self.read(list_pauses):
+            self.write(resume, each.what, each.name)
 
     def embed_again(self) -> None:
         """What a worker does at its start: vectors of another embedder than today's are made again."""

@@ -9,11 +9,11 @@ from sqlalchemy import text
 
 from everkept.errors import NotFound
 from everkept.store.connection import Connection
+from everkept.store.project_names import shown
 from everkept.store.projects import ProjectRow, ensure_project, find_project
 
-_FIND = text("""
-select p.name from project_aliases a join projects p on p.id = a.project_id and p.erased_at is null
-  and p.workspace_id = 1
+_FIND = text(f"""
+select {shown("p")} from project_aliases a join projects p on p.id = a.project_id and p.erased_at is null
 where a.kind = :kind and a.value = :value""")
 _ADD = text("""
 insert into project_aliases(kind, value, project_id, created_at) values(:kind, :value, :project, :now)

@@ -6,12 +6,30 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import text
 
+from everkept.domain.changes import ERASED
 from everkept.errors import CursorExpired, LeaseLost, NotFound
-from everkept.store.connection import Connection
+from everkept.store.connection import Connection, Row
+
+SCAN_MAX: Final = 10_000
+"""Changes that one filtered read looks through."""
+NOBODY: Final = 0
+"""A subject that was never seen: nothing is about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Only:
+    """Which changes are asked for. What is about an erase is given for every subject."""
+
+    kinds: Sequence[str] | None = None
+    subject: int | None = None
+    """Its number; None: everybody."""
+
+
+EVERYTHING: Final = Only()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +47,13 @@ insert into changes(project_id, seq, kind, subject_id, stream_id, ref, data, at)
 values(:project, :seq, :kind, :subject, :stream, :ref, :data, :at)""")
 
 
-def record_changes(conn: Connection, project: int, changes: Sequence[NewChange]) -> None:
-    """The last statements of a commit: a sequence taken here is visible with its neighbours or not at all."""
+def record_changes(conn: Connection, project: int, changes: Sequence[NewChange]) -> int:
+    """The last statements of a commit: a sequence taken here is visible with its neighbours or not at all.
+
+    The number of the last of them; 0 for none.
+    """
     if not changes:
-        return
+        return 0
     last = conn.scalar(_TAKE, {"project": project, "n": len(changes)})
     now = conn.now()
     first = last - len(changes) + 1
@@ -41,6 +62,8 @@ def record_changes(conn: Connection, project: int, changes: Sequence[NewChange])
          "data": json.dumps(c.data, ensure_ascii=False), "at": now}
         for i, c in enumerate(changes)
     ])  # fmt: skip
+    conn.ring(project)
+    return int(last)
 
 
 _HEAD = text("select change_seq from projects where id = :project")
@@ -48,7 +71,10 @@ _FLOOR = text("select min(seq) from changes where project_id = :project")
 _LIST = text("""
 select c.seq, c.kind, s.name, t.name, c.ref, c.at, c.data from changes c
 left join subjects s on s.id = c.subject_id left join streams t on t.id = c.stream_id
-where c.project_id = :project and c.seq > :after order by c.seq limit :limit""")
+where c.project_id = :project and c.seq > :after and c.seq <= :through
+  and (:kinds is null or c.kind in (select value from json_each(:kinds)))
+  and (:subject is null or c.subject_id = :subject or c.kind = :erased)
+order by c.seq limit :limit""")
 _CURSOR = text("select cursor, owner, lease_until, fence from consumers where project_id = :project and name = :name")
 _CONSUMER = text("""
 insert into consumers(project_id, name, created_at) values(:project, :name, :now) on conflict do nothing""")
@@ -61,12 +87,33 @@ where project_id = :project and name = :name and (lease_until is null or lease_u
 returning fence""")
 
 
-def read_changes(conn: Connection, project: int, after: int, limit: int) -> tuple[list[tuple[Any, ...]], int]:
-    """(rows after `after`, head of the sequence).
+def read_changes(
+    conn: Connection, project: int, after: int, limit: int, only: Only = EVERYTHING
+) -> tuple[list[Row], int]:
+    """(rows after `after`, head of the sequence). `covered` says how far that was looked through.
 
     Raises CursorExpired where rows in between were pruned, NotFound where the sequence has not come so far.
     """
-    head = int(conn.scalar(_HEAD, {"project": project}) or 0)
+    head = require_kept(conn, project, after)
+    rows = conn.rows(_LIST, {
+        "project": project, "after": after, "limit": limit, "through": _end_of_scan(after, head), "erased": ERASED,
+        "kinds": None if only.kinds is None else json.dumps(list(only.kinds)), "subject": only.subject,
+    })  # fmt: skip
+    return rows, head
+
+
+def covered(rows: Sequence[Row], *, after: int, head: int, limit: int) -> int:
+    """Up to where a read looked: what was filtered out counts as covered, and a cursor may move past it."""
+    return int(rows[-1][0]) if len(rows) == limit else _end_of_scan(after, head)
+
+
+def _end_of_scan(after: int, head: int) -> int:
+    return min(head, after + SCAN_MAX)
+
+
+def require_kept(conn: Connection, project: int, after: int) -> int:
+    """The head of the sequence, if one can go on after `after`. Raises CursorExpired, NotFound."""
+    head = find_head(conn, project)
     if after > head:
         raise NotFound(f"there is no change {after}; the newest is {head}", after=after, head=head)
     floor = conn.scalar(_FLOOR, {"project": project})
@@ -75,7 +122,12 @@ def read_changes(conn: Connection, project: int, after: int, limit: int) -> tupl
         raise CursorExpired(
             f"changes up to {oldest - 1} are no longer kept; start from a snapshot", oldest=oldest, after=after
         )
-    return conn.rows(_LIST, {"project": project, "after": after, "limit": limit}), head
+    return head
+
+
+def find_head(conn: Connection, project: int) -> int:
+    """The newest change of the project; 0 where there is none."""
+    return int(conn.scalar(_HEAD, {"project": project}) or 0)
 
 
 def find_cursor(conn: Connection, project: int, name: str) -> int:
@@ -97,7 +149,7 @@ def lease_consumer(conn: Connection, project: int, name: str, owner: str, lease_
 def acknowledge(conn: Connection, project: int, name: str, upto: int, fence: int | None = None) -> int:
     """Move the cursor forward to `upto`, never back; the cursor afterwards. With a fence, only its holder may."""
     now = conn.now()
-    head = int(conn.scalar(_HEAD, {"project": project}) or 0)
+    head = find_head(conn, project)
     if upto > head or upto < 0:
         raise NotFound(f"there is no change {upto}; the newest is {head}", up_to=upto, head=head)
     conn.run(_CONSUMER, {"project": project, "name": name, "now": now})

@@ -42,7 +42,7 @@ def _in_order(names: tuple[str, ...], literals: Mapping[str, Any]) -> Callable[[
     return pick
 
 
-def _nobody(_due_at_us: int) -> None:
+def _nobody(_told: int) -> None:
     return None
 
 
@@ -55,6 +55,9 @@ class Connection:
         self._clock = clock
         self._after_commit: list[Callable[[], None]] = []
         self.on_due: Callable[[int], None] = _nobody
+        self.on_change: Callable[[int], None] = _nobody
+        self.traceparent: str | None = None
+        """The span of whoever wants what is run now, where that is traced."""
 
     def now(self) -> int:
         """The database's clock: microseconds since 1970, UTC. The only clock that comparisons use."""
@@ -111,6 +114,10 @@ class Connection:
     def hint(self, due_at_us: int) -> None:
         """Work was scheduled for then: once durable, whoever polls is told, which only shortens the poll."""
         self.after_commit(lambda: self.on_due(due_at_us))
+
+    def ring(self, project: int) -> None:
+        """Changes of the project were recorded: once durable, whoever waits for them is woken."""
+        self.after_commit(lambda: self.on_change(project))
 
     def take_effects(self) -> list[Callable[[], None]]:
         effects, self._after_commit = self._after_commit, []

@@ -13,6 +13,7 @@ from everkept.errors import Conflict
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
 from everkept.store.pages import NewPage, PageRow, delete_page, find_page, page_by_id, page_version, write_page
+from everkept.store.proposal_checks import too_long
 from everkept.store.proposals import REASON_CHARS_MAX, ProposalRow, get_proposal, list_proposals
 
 AUTHOR = "review"
@@ -84,7 +85,10 @@ def body_after(row: ProposalRow, page: PageRow | None, *, rebase: bool) -> str:
             f"the page {row.slug!r} moved on: it is at version {page.version}, and this was proposed on {row.base}",
             slug=row.slug, version=page.version,
         )  # fmt: skip
-    return patched(page.body, replace(row.draft, title=page.title))
+    body = patched(page.body, replace(row.draft, title=page.title))
+    if long := too_long(body):
+        raise Conflict(long, slug=row.slug)
+    return body
 
 
 def _write(conn: Connection, row: ProposalRow, page: PageRow | None, body: str, by: str) -> PageRow:

@@ -17,13 +17,17 @@ from everkept.domain.ids import ProjectId, row_id
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
 from everkept.store.destroy_agents import destroy_agent_work, destroy_identity
+from everkept.store.destroy_launches import destroy_launch_work, destroy_project_workstreams
 from everkept.store.destroy_reviews import destroy_project_reviews, destroy_review_work, review_jobs
 from everkept.store.embeddings import around_input, forget_embeddings, own_input
+from everkept.store.entity_merges import release_members
 from everkept.store.facts import JUDGE, release_names, settle_slots
 from everkept.store.forgotten import delete_marks, mark_forgotten
+from everkept.store.hand import take_back_corrections
 from everkept.store.jobs import discard_by_hand
 from everkept.store.search import delete_passages, find_passages_of
 from everkept.store.streams import TIMER
+from everkept.store.webhooks import erase_webhooks
 from everkept.store.windows import DIGEST, DISTIL, EXTRACT, FOLD, SUMMARISE
 
 # A full-text row costs 2 to 7 ms to delete, because `secure-delete` rewrites a page of the index for each of its terms.
@@ -156,7 +160,9 @@ union select fact_id from fact_events where stream_id = :stream and seq = :seq o
     "subject": text("select id from facts where subject_id = :subject order by id limit :limit"),
 }
 _FACT_TEXTS = text("""
-select f.id, f.subject_id, f.entity_id, f.predicate_norm, f.text, p.speaker, f.object_entity_id from facts f
+select f.id, f.subject_id, f.entity_id, f.predicate_norm, f.text, p.speaker, f.object_entity_id,
+  coalesce(e.merged_into, e.id)
+from facts f join entities e on e.id = f.entity_id
 left join passages p on p.kind = 'fact' and p.ref_id = f.id where f.id in (select value from json_each(:ids))""")
 _DELETE_VERDICTS = text("""
 delete from verdicts where earlier_fact in (select value from json_each(:ids))
@@ -180,8 +186,18 @@ def facts(conn: Connection, piece: Piece, _place: Place) -> Chunk:
     """
     ids = [r[0] for r in conn.rows(_FACTS[piece.kind], {**piece.params, "limit": FACTS_PER_CHUNK})]
     if not ids:
+        _free_corrections(conn, piece)
         return Chunk({}, None)
     return Chunk(_destroy_facts(conn, piece, ids), Place())
+
+
+def _free_corrections(conn: Connection, piece: Piece) -> None:
+    """What a hand put right of what is gone now."""
+    if piece.stream is None:
+        return
+    for subject, slots in take_back_corrections(conn, piece.stream, piece.seq).items():
+        conn.run(RAISE_EPOCH, {"subject": subject})
+        _settle(conn, piece.project, subject, [], sorted(slots))
 
 
 def _destroy_facts(conn: Connection, piece: Piece, ids: Sequence[int]) -> Counts:
@@ -195,7 +211,9 @@ def _destroy_facts(conn: Connection, piece: Piece, ids: Sequence[int]) -> Counts
         conn.run(statement, {"ids": _ids(ids)})
     touched = {e for r in rows for e in (r[2], r[6]) if e is not None}
     renamed = [] if piece.kind == "subject" else release_names(conn, touched)
-    entities = _destroy_unused(conn, touched)
+    unused = _unused(conn, touched)
+    renamed += release_members(conn, unused)
+    entities = _destroy_entities(conn, unused)
     for subject in sorted({r[1] for r in rows}):
         conn.run(RAISE_EPOCH, {"subject": subject})
         if piece.kind != "subject":
@@ -206,17 +224,21 @@ def _destroy_facts(conn: Connection, piece: Piece, ids: Sequence[int]) -> Counts
 def _settle(
     conn: Connection, project: int, subject: int, gone: Sequence[tuple[Any, ...]], renamed: Sequence[tuple[int, str]]
 ) -> None:
-    changed = settle_slots(conn, project, subject, {*((r[2], r[3]) for r in gone), *renamed})
+    changed = settle_slots(conn, project, subject, {*((r[7], r[3]) for r in gone), *renamed})
     record_changes(conn, project, [
         *(NewChange(kind="fact.erased", ref=row_id("fct", r[0]), subject=subject) for r in gone),
         *(NewChange(kind="fact.changed", ref=row_id("fct", f), subject=subject) for f in changed),
     ])  # fmt: skip
 
 
-def _destroy_unused(conn: Connection, entities: Iterable[int]) -> int:
-    unused = _ids(r[0] for r in conn.rows(_UNUSED, {"ids": _ids(entities)}))
-    conn.run(_DELETE_ALIASES, {"ids": unused})
-    return conn.run(_DELETE_ENTITIES, {"ids": unused})
+def _unused(conn: Connection, entities: Iterable[int]) -> list[int]:
+    """Those that no fact speaks of any more."""
+    return [r[0] for r in conn.rows(_UNUSED, {"ids": _ids(entities)})]
+
+
+def _destroy_entities(conn: Connection, entities: Sequence[int]) -> int:
+    conn.run(_DELETE_ALIASES, {"ids": _ids(entities)})
+    return conn.run(_DELETE_ENTITIES, {"ids": _ids(entities)})
 
 
 _ENTITIES = text("select id from entities where subject_id = :subject order by id limit :limit")
@@ -229,7 +251,7 @@ def entities(conn: Connection, piece: Piece, _place: Place) -> Chunk:
     if not ids:
         conn.run(_ALIASES, {"subject": piece.subject})
         return Chunk({}, None)
-    return Chunk({"entities": _destroy_unused(conn, ids)}, Place())
+    return Chunk({"entities": _destroy_entities(conn, _unused(conn, ids))}, Place())
 
 
 # ---- the windows
@@ -409,7 +431,8 @@ def project_jobs(conn: Connection, piece: Piece, place: Place) -> Chunk:
 
 def project_consumers(conn: Connection, piece: Piece, _place: Place) -> Chunk:
     """Whoever followed the project's changes: the names are the project's own words."""
-    return Chunk({"consumers": conn.run(_PROJECT_CONSUMERS, {"project": piece.project})}, None)
+    webhooks = erase_webhooks(conn, piece.project)
+    return Chunk({"webhooks": webhooks, "consumers": conn.run(_PROJECT_CONSUMERS, {"project": piece.project})}, None)
 
 
 def judge(conn: Connection, piece: Piece, _place: Place) -> Chunk:
@@ -437,6 +460,17 @@ def project_reviews(conn: Connection, piece: Piece, _place: Place) -> Chunk:
     return Chunk({}, Place() if destroy_project_reviews(conn, piece.project) else None)
 
 
+def launch_work(conn: Connection, piece: Piece, _place: Place) -> Chunk:
+    """What workstreams have of it: ledger rows, links, cursors, and all packets of the project."""
+    gone = destroy_launch_work(conn, piece.kind, piece.params)
+    return Chunk({}, None) if gone is None else Chunk(gone, Place())
+
+
+def project_workstreams(conn: Connection, piece: Piece, _place: Place) -> Chunk:
+    """Workstreams and launches themselves."""
+    return Chunk({}, Place() if destroy_project_workstreams(conn, piece.project) else None)
+
+
 def identity(conn: Connection, piece: Piece, _place: Place) -> Chunk:
     """What named the project: remotes and paths of its checkouts, and the keys of what was told of it."""
     gone = destroy_identity(conn, piece.project)
@@ -444,15 +478,29 @@ def identity(conn: Connection, piece: Piece, _place: Place) -> Chunk:
 
 
 STAGES: dict[Kind, tuple[Stage, ...]] = {
-    "event": (reviews, agent_work, facts, replies),
-    "stream": (reviews, agent_work, facts, windows, turns, replies, changes),
-    "subject": (reviews, agent_work, streams, facts, windows, turns, passages, entities, judge, replies, changes),
+    "event": (reviews, launch_work, agent_work, facts, replies),
+    "stream": (reviews, launch_work, agent_work, facts, windows, turns, replies, changes),
+    "subject": (
+        reviews,
+        launch_work,
+        agent_work,
+        streams,
+        facts,
+        windows,
+        turns,
+        passages,
+        entities,
+        judge,
+        replies,
+        changes,
+    ),
     "project": (
         project_embeddings,
         project_changes,
         project_jobs,
         replies,
         project_reviews,
+        project_workstreams,
         project_consumers,
         identity,
     ),

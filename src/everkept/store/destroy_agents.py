@@ -11,6 +11,7 @@ from everkept.store.aliases import drop_aliases
 from everkept.store.connection import Connection
 from everkept.store.page_sections import drop_sections, sections_of_page
 from everkept.store.pages import erase_pages
+from everkept.store.proposals import forget_proposals_about
 
 SECTIONS_PER_CHUNK = 2
 """A full-text row costs 2 to 7 ms to delete (store/destroy.py)."""
@@ -88,6 +89,7 @@ def erase_bit_of_page(conn: Connection, project: int, page: int, *, keep_deleted
     passages = drop_sections(conn, project, sections)
     if len(sections) == SECTIONS_PER_CHUNK:
         return {"passages": passages}
+    forget_proposals_about(conn, project, page)
     return {"pages": 1, "passages": passages + erase_pages(conn, [page], project=project, keep_deleted=keep_deleted)}
 
 

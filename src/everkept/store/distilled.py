@@ -20,8 +20,10 @@ from everkept.errors import SubjectMoved
 from everkept.store.connection import Connection
 from everkept.store.digests import NEWEST_MAX, events_of_session
 from everkept.store.effective import effective
+from everkept.store.hidden import SHOWN_PAGE
 from everkept.store.journal import subject_epoch
 from everkept.store.pages import NewPage, PageRow, find_page, write_page
+from everkept.store.projects import all_secrets
 from everkept.store.sessions import SessionRow, find_session
 from everkept.store.streams import get_stream
 from everkept.store.windows import LAST_WINDOW, find_window, rests
@@ -71,14 +73,13 @@ select count(*) from (
 _OWN = text("""
 select slug from pages where project_id = :project and stream_id = :stream and kind not in ('session', 'slot')
   and deleted_at is null and version > 0 order by id""")
-_OTHERS = text("""
+_OTHERS = text(f"""
 select g.id, g.slug, g.kind, g.title, substr(v.body, 1, :chars), v.author
 from pages g join page_versions v on v.page_id = g.id and v.version = g.version
   join subjects u on u.id = g.subject_id and u.erased_at is null
 where g.project_id = :project and g.kind not in ('session', 'slot') and g.deleted_at is null
   and g.superseded_by is null and coalesce(g.stream_id, 0) <> :stream
-  and not exists (select 1 from erasures x where x.done_at is null and x.kind in ('stream', 'event')
-    and x.stream_id = g.stream_id)
+  and {SHOWN_PAGE}
 order by g.updated_at desc, g.id desc limit :limit""")
 
 
@@ -163,14 +164,18 @@ def _named(conn: Connection, page: NewPage) -> NewPage:
     return replace(page, slug=slug, source=_source(conn, page))
 
 
-_SECRET = text("select secret from projects where id = :project")
+_KNOWN = text("select 1 from pages where project_id = :project and source = :source")
 
 
 def _source(conn: Connection, page: NewPage) -> str:
-    """Keyed, so that it says nothing of a page whose words were erased."""
-    secret = bytes(conn.scalar(_SECRET, {"project": page.project}) or b"")
-    name = hashlib.blake2b(page.slug.encode(), key=secret[:64], digest_size=12).hexdigest()
-    return f"distilled:{page.stream}:{name}"
+    """Keyed, so that it says nothing of a page whose words were erased; as it is known already, else by today's key."""
+    hashes = [
+        hashlib.blake2b(page.slug.encode(), key=secret[:64], digest_size=12).hexdigest()
+        for secret in all_secrets(conn, page.project)
+    ]
+    sources = [f"distilled:{page.stream}:{name}" for name in hashes]
+    known = (s for s in sources if conn.first(_KNOWN, {"project": page.project, "source": s}) is not None)
+    return next(known, sources[0])
 
 
 def rejected_json(items: Sequence[tuple[str, str]]) -> str:

@@ -13,7 +13,15 @@ from typing import Any
 
 from sqlalchemy import text
 
-from everkept.domain.erase import EventTarget, ProjectTarget, StreamTarget, SubjectTarget, Target, erased_name
+from everkept.domain.erase import (
+    ERASED_MARK,
+    EventTarget,
+    ProjectTarget,
+    StreamTarget,
+    SubjectTarget,
+    Target,
+    erased_name,
+)
 from everkept.domain.ids import ProjectId, event_id, row_id
 from everkept.domain.jobs import Done, Lease, Outcome, Schedule, Snooze
 from everkept.errors import NotFound
@@ -38,6 +46,7 @@ from everkept.store.destroy_agents import carriers_of, forget_digest, forget_tel
 from everkept.store.facts import JUDGE, judge_wish
 from everkept.store.generations import REVIEW, generation_of, session_of
 from everkept.store.jobs import discard_by_hand, ensure_lane, release_by_hand, require_lease, schedule
+from everkept.store.merging import require_no_merge
 from everkept.store.residue import plan_erase, residue
 from everkept.store.search import find_passages_of, hide_passages
 from everkept.store.streams import EMBED, EMBED_WORDS, TIMER, wake_embedder
@@ -165,7 +174,12 @@ update subjects set name = :name, epoch = epoch + 1, revision = revision + 1, er
 _MARK_PROJECT = text("""
 update projects set name = :name, settings = '{}', secret = :secret, erased_at = :now where id = :project""")
 _REVOKE = text("""
-update api_keys set name = 'erased', revoked_at = coalesce(revoked_at, :now) where project_id = :project""")
+update api_keys set name = 'erased', revoked_at = coalesce(revoked_at, :now) where project_id = :project
+  or project_id in (select id from projects where merged_into = :project)""")
+# What was merged into it is a name, a secret and keys, and goes with it; so do the names that the merges noted.
+_UNNAME = text("""
+update projects set name = :mark || cast(id as text), secret = x'', erased_at = :now where merged_into = :project""")
+_FORGET_MERGES = text("update merges set source_name = :mark, renamed = '[]' where target_id = :project")
 _VECTORS_MOVED = text("update projects set vectors_revision = vectors_revision + 1 where id = :project")
 _SUBJECT_STREAMS = text("""
 select id from streams where subject_id = :subject and erased_at is null order by id limit :limit""")
@@ -174,8 +188,10 @@ select id from streams where subject_id = :subject and erased_at is null order b
 def erase(conn: Connection, project: int, target: Target) -> Erasure:
     """Hide the scope at once and schedule its destruction. Erasing again answers with the first erase.
 
-    Raises NotFound where the project holds no such thing. Takes about the same time however large the scope is.
+    Raises NotFound where the project holds no such thing, Conflict while it takes part in a merge. Takes about the same
+    time however large the scope is.
     """
+    require_no_merge(conn, project, "erase")
     match target:
         case EventTarget(stream=stream, seq=seq):
             return _erase_event(conn, project, stream, seq)
@@ -271,6 +287,8 @@ def _erase_project(conn: Connection, project: int) -> Erasure:
     now = conn.now()
     conn.run(_MARK_PROJECT, {"project": project, "name": erased_name(project), "secret": b"", "now": now})
     conn.run(_REVOKE, {"project": project, "now": now})
+    for statement in (_UNNAME, _FORGET_MERGES):
+        conn.run(statement, {"project": project, "mark": ERASED_MARK, "now": now})
     _break_leases(conn, Piece(kind="project", project=project, subject=None, stream=None, seq=None, window=None))
     marked = _mark_subjects(conn, project)
     return _begin(conn, project, "project", subject=None, stream=None, seq=None, destroyed={"subjects": marked})

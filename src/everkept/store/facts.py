@@ -19,7 +19,7 @@ from everkept.domain.timeline import FactState, Pair, TimelineFact, Verdict, pai
 from everkept.errors import NotFound, SubjectMoved
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
-from everkept.store.forgotten import take_forgotten
+from everkept.store.forgotten import Mark, take_forgotten
 from everkept.store.hidden import SHOWN_ENTITY, SHOWN_FACT
 from everkept.store.jobs import ensure_lane, schedule
 from everkept.store.search import NewPassage, index_passages
@@ -69,20 +69,24 @@ insert into entity_aliases(subject_id, norm, entity_id, name) values(:subject, :
 on conflict do nothing""")
 _KNOWN_ENTITIES = text(f"""
 select e.id, e.name, e.type, count(g.id) from entities e left join facts g on g.entity_id = e.id
-where e.subject_id = :subject and {SHOWN_ENTITY}
+where e.subject_id = :subject and e.merged_into is null and {SHOWN_ENTITY}
 group by e.id order by 4 desc, e.id limit :limit""")
 
 
 def _entities_in(scope: str) -> TextClause:
     return text(f"""
 select e.id, e.name, e.type, (
-    select count(*) from facts f where (f.entity_id = e.id or f.object_entity_id = e.id) and {SHOWN_FACT}),
-  (select json_group_array(a.name) from entity_aliases a where a.entity_id = e.id)
+    select count(*) from facts f where {SHOWN_FACT} and (
+      f.entity_id in (select e.id union all select m.id from entities m where m.merged_into = e.id)
+      or f.object_entity_id in (select e.id union all select m.id from entities m where m.merged_into = e.id))),
+  (select json_group_array(a.name) from entity_aliases a
+    where a.entity_id in (select e.id union all select m.id from entities m where m.merged_into = e.id))
 from entities e join subjects u on u.id = e.subject_id and u.erased_at is null
-where {scope} and e.id < :before and {SHOWN_ENTITY} order by e.id desc limit :limit""")
+where {scope} and e.id < :before and e.merged_into is null and {SHOWN_ENTITY} order by e.id desc limit :limit""")
 
 
 _LIST_ENTITIES = _entities_in("e.project_id = :project")
+_ONE_ENTITY = _entities_in("e.project_id = :project and e.id = :id")
 _LIST_ENTITIES_SUBJECT = _entities_in("+e.project_id = :project and e.subject_id = :subject")
 
 
@@ -143,6 +147,11 @@ def list_entities(
     return conn.rows(_LIST_ENTITIES if subject is None else _LIST_ENTITIES_SUBJECT, params)
 
 
+def find_entity(conn: Connection, project: int, entity: int) -> tuple[Any, ...] | None:
+    """As `list_entities` has it; None where it is not there, or merged into another one."""
+    return conn.first(_ONE_ENTITY, {"project": project, "id": entity, "before": _NEWEST, "limit": 1})
+
+
 # ---- writing
 
 _REVISION = text("select revision from subjects where id = :subject")
@@ -169,6 +178,11 @@ def subject_revision(conn: Connection, subject: int) -> int:
     return -1 if found is None else int(found)
 
 
+def raise_revision(conn: Connection, subject: int) -> None:
+    """Whoever works on what it read of the subject before this starts again."""
+    conn.run(_RAISE, {"subject": subject})
+
+
 def write_facts(
     conn: Connection, of: FactsOf, facts: Sequence[NewFact], rejected: str, near: Sequence[tuple[int, int]] = ()
 ) -> list[int]:
@@ -176,14 +190,14 @@ def write_facts(
 
     `near` holds (place among `facts`, known fact) of pairs that speak of the same thing under different predicates.
 
-    A statement that a hand had retired before its window was derived again comes back retired (store/forgotten.py).
+    One that a hand had retired or pinned before its window was derived again comes back so (store/forgotten.py).
 
     Raises SubjectMoved where the subject is no longer what the job read; then nothing of it counts.
     """
     if of.revision is not None and subject_revision(conn, of.subject) != of.revision:
         raise SubjectMoved("the subject changed while its facts were extracted; the job runs again")
     keys = [of.key or _draft_key(of, fact) for fact in facts]
-    forgotten = set() if of.window is None else take_forgotten(conn, of.project, of.window, keys)
+    marks = {} if of.window is None else take_forgotten(conn, of.project, of.window, keys)
     added: dict[int, NewFact] = {}
     ids: dict[int, int] = {}
     again: set[int] = set()
@@ -192,14 +206,16 @@ def write_facts(
         d = fact.draft
         entity = _ensure_entity(conn, of, d.entity, "other")
         about = _ensure_entity(conn, of, fact.object_is or d.object, d.object_type) if d.kind == "entity" else None
-        row = _fact_row(conn, of, fact, index, entity, about) | {"draft_key": key, "forgotten": key in forgotten}
+        mark = marks.get(key, Mark())
+        row = _fact_row(conn, of, fact, index, entity, about) | {"draft_key": key, "forgotten": mark.retired}
+        row["pinned"] = fact.pinned or mark.pinned
         fact_id = conn.scalar(_ADD, row)
         if fact_id is None:
             continue
         slots.add((entity, row["predicate_norm"]))
         added[fact_id] = fact
         ids[index] = fact_id
-        if key in forgotten:
+        if mark.retired:
             again.add(fact_id)
         if fact.stream is not None:
             conn.many(_EVIDENCE, [{"fact": fact_id, "stream": fact.stream, "seq": seq} for seq in fact.draft.seqs])
@@ -293,13 +309,18 @@ def find_hand_fact(conn: Connection, subject: int, key: str) -> int | None:
 
 # ---- settling
 
-_SLOT = text("""
-select f.id, f.said_at, f.said_stream, f.said_seq, f.said_index, e.norm, f.predicate_norm, coalesce(o.name, f.object),
+# An entity that a hand merged into another one goes by that one's name.
+_NAMED = """from facts f join entities e on e.id = f.entity_id left join entities c on c.id = e.merged_into
+  left join entities o on o.id = f.object_entity_id left join entities k on k.id = o.merged_into"""
+_SLOT = text(f"""
+select f.id, f.said_at, f.said_stream, f.said_seq, f.said_index, coalesce(c.norm, e.norm), f.predicate_norm,
+  coalesce(k.name, o.name, f.object),
   f.confidence, f.valid_from, f.valid_until, f.single_valued, f.closes, f.correction, f.replaces, f.pinned,
   f.retired_by_hand, f.retired_because, f.closed_at, f.closed_by, f.retired_at, f.superseded_by, f.duplicate_of,
   f.live, f.unsettled, f.recorded_at
-from facts f join entities e on e.id = f.entity_id left join entities o on o.id = f.object_entity_id
-where f.entity_id = :entity and f.predicate_norm = :predicate""")
+{_NAMED}
+where f.entity_id in (select :entity union all select m.id from entities m where m.merged_into = :entity)
+  and f.predicate_norm = :predicate""")
 _VERDICTS = text("""
 select earlier_fact, later_fact, verdict, judged_at from verdicts where subject_id = :subject""")
 _RECORDED_AT = 25
@@ -308,6 +329,7 @@ _OPEN = text("""
 insert into verdicts(subject_id, earlier_fact, later_fact, opened_at) values(:subject, :earlier, :later, :now)
 on conflict do nothing""")
 _SLOT_OF = text("select entity_id, predicate_norm from facts where id = :id")
+_SHOWN_AS = text("select merged_into from entities where id = :id")
 _STATE = text("""
 update facts set closed_at = :closed_at, closed_by = :closed_by, closed_known_at = :closed_known_at,
   retired_at = :retired_at, retired_because = :retired_because, superseded_by = :superseded_by,
@@ -323,7 +345,7 @@ def settle_slots(
     Opens the conflicts that this causes, and the `near` pairs, which an embedder found to speak of the same thing.
     """
     pairs_known = conn.rows(_VERDICTS, {"subject": subject})
-    rows = _slot_rows(conn, set(slots), [*((a, b) for a, b, _, _ in pairs_known), *near])
+    rows = _slot_rows(conn, _shown_as(conn, slots), [*((a, b) for a, b, _, _ in pairs_known), *near])
     facts = {r[0]: _timeline_fact(r) for r in rows.values()}
     verdicts: dict[Pair, Verdict] = {
         (a, b): verdict or "open" for a, b, verdict, _ in pairs_known if a in rows and b in rows
@@ -351,8 +373,15 @@ def _slot_rows(conn: Connection, slots: set[tuple[int, str]], pairs: Sequence[Pa
             rows |= {r[0]: r for r in conn.rows(_SLOT, {"entity": entity, "predicate": predicate})}
         done |= slots
         outside = sorted({f for a, b in pairs if (a in rows) != (b in rows) for f in (a, b) if f not in rows})
-        slots = {(r[0], r[1]) for f in outside for r in conn.rows(_SLOT_OF, {"id": f})} - done
+        slots = _shown_as(conn, ((r[0], r[1]) for f in outside for r in conn.rows(_SLOT_OF, {"id": f}))) - done
     return rows
+
+
+def _shown_as(conn: Connection, slots: Iterable[tuple[int, str]]) -> set[tuple[int, str]]:
+    """The same slots, each under the entity that its own is merged into."""
+    asked = set(slots)
+    named = {entity: conn.scalar(_SHOWN_AS, {"id": entity}) or entity for entity in {entity for entity, _ in asked}}
+    return {(named[entity], predicate) for entity, predicate in asked}
 
 
 def judge_wish(conn: Connection, project: int, subject: int) -> Schedule:
@@ -448,11 +477,12 @@ def write_verdicts(
     )
 
 
-_TIMELINE = text("""
-select f.id, f.said_at, f.said_stream, f.said_seq, f.said_index, e.norm, f.predicate_norm, coalesce(o.name, f.object),
+_TIMELINE = text(f"""
+select f.id, f.said_at, f.said_stream, f.said_seq, f.said_index, coalesce(c.norm, e.norm), f.predicate_norm,
+  coalesce(k.name, o.name, f.object),
   f.confidence, f.valid_from, f.valid_until, f.single_valued, f.closes, f.correction, f.replaces, f.pinned,
   f.retired_by_hand, f.retired_because
-from facts f join entities e on e.id = f.entity_id left join entities o on o.id = f.object_entity_id
+{_NAMED}
 where f.id in (select value from json_each(:ids))""")
 
 
@@ -512,18 +542,27 @@ class FactRow:
     closes: bool
     window: int | None
     zone_min: int | None
+    stated_by: str | None
+    """Whose hand put another fact right with it."""
+    corrects: int | None
+    """That other fact; None also while it is derived again."""
     replaced_at: int | None
     """When it took the place of another fact: where its beginning was not said, it is no earlier than that."""
 
 
 _FACT_COLUMNS = """
-select f.id, f.subject_id, u.name, e.name, f.predicate, f.object, f.text, f.quote, f.confidence, f.valid_from,
-  f.valid_until, f.said_at, f.recorded_at, f.closed_at, f.closed_by, f.closed_known_at, f.retired_at, f.retired_because,
-  f.superseded_by, f.duplicate_of, f.live, f.unsettled, f.pinned, f.closes, f.window_id, f.zone_min,
+select f.id, f.subject_id, u.name, coalesce(c.name, e.name), f.predicate, f.object, f.text, f.quote, f.confidence,
+  f.valid_from, f.valid_until, f.said_at, f.recorded_at, f.closed_at, f.closed_by, f.closed_known_at, f.retired_at,
+  f.retired_because,
+  f.superseded_by, f.duplicate_of, f.live, f.unsettled, f.pinned, f.closes, f.window_id, f.zone_min, f.stated_by,
+  (select o.id from facts o where o.subject_id = f.subject_id and o.draft_key = f.corrects),
   case when f.valid_from is null and f.single_valued is not 0 then (
     select max(o.closed_at) from facts o
-    where o.entity_id = f.entity_id and o.predicate_norm = f.predicate_norm and o.closed_by = f.id) end
+    where o.entity_id in (select m.id from entities m where m.id = coalesce(c.id, e.id) or m.merged_into = c.id
+        or m.merged_into = e.id)
+      and o.predicate_norm = f.predicate_norm and o.closed_by = f.id) end
 from facts f join subjects u on u.id = f.subject_id and u.erased_at is null join entities e on e.id = f.entity_id
+  left join entities c on c.id = e.merged_into
 """
 _BY_IDS = text(
     _FACT_COLUMNS + f"where f.project_id = :project and f.id in (select value from json_each(:ids)) and {SHOWN_FACT}"
@@ -544,6 +583,9 @@ _LIVE = text(
     _FACT_COLUMNS
     + f"where f.subject_id = :subject and f.live and not f.closes and f.closed_at is null and {SHOWN_FACT}"
     " order by f.said_at desc, f.id desc limit :limit"
+)
+_PINNED = text(
+    _FACT_COLUMNS + f"where f.subject_id = :subject and f.pinned and f.live and {SHOWN_FACT} order by f.id limit :limit"
 )
 
 
@@ -575,7 +617,9 @@ def _fact(r: tuple[Any, ...]) -> FactRow:
         closes=bool(r[23]),
         window=r[24],
         zone_min=r[25],
-        replaced_at=r[26],
+        stated_by=r[26],
+        corrects=r[27],
+        replaced_at=r[28],
     )
 
 
@@ -592,6 +636,11 @@ def list_facts(conn: Connection, project: int, subject: int | None, before: int 
 def live_facts(conn: Connection, subject: int, limit: int) -> list[FactRow]:
     """What is believed and holds now, latest said first: shown to an extractor as what is known."""
     return [_fact(r) for r in conn.rows(_LIVE, {"subject": subject, "limit": limit})]
+
+
+def pinned_facts(conn: Connection, subject: int, limit: int) -> list[FactRow]:
+    """What a hand keeps in view and is believed, the oldest first."""
+    return [_fact(r) for r in conn.rows(_PINNED, {"subject": subject, "limit": limit})]
 
 
 def events_of_facts(conn: Connection, ids: Sequence[int]) -> dict[int, list[tuple[int, int]]]:

@@ -105,6 +105,12 @@ def review_key(project: int, seq: int) -> str:
     return f"{project}.{seq}"
 
 
+def review_work(review: int) -> str:
+    """Under which the questions of a review are journaled: its row, which stays the same wherever a merge takes it and
+    however its generation is numbered there."""
+    return f"review:{review}"
+
+
 def generation_of(key: str) -> int:
     """The number in the key of a review's job."""
     return int(key.rpartition(".")[2])

@@ -1,4 +1,4 @@
-"""What happened in a project, newest first: digests of sessions, versions of pages, handoffs, episodes, facts."""
+"""What happened in a project, newest first: sessions, versions of pages, handoffs, episodes, facts, proposals."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Final, Literal, NamedTuple
 from sqlalchemy import text
 
 from everkept.store.connection import Connection
-from everkept.store.hidden import SHOWN_FACT
+from everkept.store.hidden import SHOWN_FACT, SHOWN_PAGE, SHOWN_PROPOSAL
 
-HappeningKind = Literal["session", "page", "handoff", "episode", "fact"]
+HappeningKind = Literal["session", "page", "handoff", "episode", "fact", "proposal"]
 
 
 class Point(NamedTuple):
@@ -21,6 +21,7 @@ class Point(NamedTuple):
     """Microseconds since 1970."""
     rank: int
     id: int
+    """Of its row; of a proposal twice that, and one more for its decision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ class Happening:
     title: str
     detail: dict[str, Any]
     """Of a session: agent, branch, events, slug. Of a page: kind, slug, version, author, reason. Of a handoff: agent,
-    branch, state. Of an episode: thread, subject. Of a fact: subject, until."""
+    branch, state. Of an episode: thread, subject. Of a fact: subject, until. Of a proposal: action, slug, state, by."""
 
 
 _BEFORE: Final = (
@@ -40,6 +41,16 @@ _SHOWN_STREAM: Final = """ and s.erased_at is null and u.erased_at is null and n
   select 1 from erasures r where r.done_at is null and (r.kind = 'project' and r.project_id = s.project_id
     or r.kind in ('stream', 'event') and r.stream_id = s.id))"""
 _OF_STREAM: Final = " join streams s on s.id = {stream} join subjects u on u.id = s.subject_id "
+
+_OF_PROPOSAL: Final = f" from proposals p where p.project_id = :project and p.slug <> '' and {SHOWN_PROPOSAL}"
+_STAGED: Final = (
+    "select p.created_at as at, p.id * 2 as place, p.title, p.action, p.slug, 'staged' as state, p.reviewer as by_whom"
+    + _OF_PROPOSAL
+)
+_DECIDED: Final = (
+    "select p.decided_at, p.id * 2 + 1, p.title, p.action, p.slug, p.state, p.decided_by"
+    f"{_OF_PROPOSAL} and p.decided_at is not null"
+)
 
 _ARMS: Final[dict[HappeningKind, tuple[str, str, str, tuple[str, ...]]]] = {
     "session": (
@@ -52,9 +63,9 @@ _ARMS: Final[dict[HappeningKind, tuple[str, str, str, tuple[str, ...]]]] = {
     "page": (  # a session's own page is told by the session
         "select v.created_at, g.id, v.title, g.kind, g.slug, v.version, v.author, v.reason from page_versions v"
         " join pages g on g.id = v.page_id join subjects u on u.id = g.subject_id and u.erased_at is null"
-        " where g.project_id = :project and g.kind <> 'session' and g.deleted_at is null and not exists ("
-        "   select 1 from erasures r where r.done_at is null and r.project_id = g.project_id and (r.kind = 'project'"
-        "     or r.kind in ('stream', 'event') and r.stream_id = g.stream_id))",
+        " where g.project_id = :project and g.kind <> 'session' and g.deleted_at is null and " + SHOWN_PAGE
+        + " and not exists (select 1 from erasures r where r.done_at is null and r.project_id = g.project_id"
+        "   and r.kind = 'project')",
         "v.created_at", "g.id", ("kind", "slug", "version", "author", "reason"),
     ),
     "handoff": (
@@ -75,6 +86,10 @@ _ARMS: Final[dict[HappeningKind, tuple[str, str, str, tuple[str, ...]]]] = {
         " join subjects u on u.id = f.subject_id and u.erased_at is null"
         f" where f.project_id = :project and f.live and f.duplicate_of is null and {SHOWN_FACT}",
         "f.said_at", "f.id", ("subject", "until"),
+    ),
+    "proposal": (  # twice, with two places of its own: when it was made, and how it was decided last
+        f"select q.* from ({_STAGED} union all {_DECIDED}) q where 1 = 1",
+        "q.at", "q.place", ("action", "slug", "state", "by"),
     ),
 }  # fmt: skip
 """{kind: (what is selected, its time, its row, the names of what follows time, row and title)}."""
@@ -99,8 +114,8 @@ def list_happenings(
 
 
 def _happening(kind: HappeningKind, row: tuple[Any, ...]) -> Happening:
-    at, id_, title, *rest = row
+    at, place, title, *rest = row
     names = _ARMS[kind][3]
     return Happening(
-        point=Point(at, KINDS.index(kind), id_), kind=kind, title=title, detail=dict(zip(names, rest, strict=True))
+        point=Point(at, KINDS.index(kind), place), kind=kind, title=title, detail=dict(zip(names, rest, strict=True))
     )

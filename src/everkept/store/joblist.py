@@ -36,6 +36,8 @@ class JobRow:
     crashes: int
     error: str | None
     error_class: str | None
+    uses: str
+    """local, model or embedder: whose provider it needs; with `held_` before it while its kind is paused."""
     input: str
     """What it works on, e.g. `thread chat-1` or `episode epi_12`."""
     lease_owner: str | None
@@ -49,7 +51,7 @@ class JobRow:
 
 _COLUMNS = """
 select j.id, j.kind, j.key, p.name, u.name, j.state, j.due_at, j.attempts, j.crashes, j.error, j.error_class, j.owner,
-  j.lease_until, j.fence, j.created_at, j.finished_at, j.history
+  j.lease_until, j.fence, j.created_at, j.finished_at, j.history, j.uses
 from jobs j join projects p on p.id = j.project_id join lanes l on l.id = j.lane_id
   left join subjects u on u.id = l.subject_id """
 _PICK = """where j.id in (select id from jobs where project_id = :project and (:kind is null or kind = :kind)
@@ -66,6 +68,9 @@ _IN_STATE = {
     for state in STATES
 }
 _BY_ID = text(_COLUMNS + "where j.project_id = :project and j.id = :id")
+_CAUSES = text("""
+select kind, coalesce(error_class, 'unknown'), count(*) from jobs where state = 'dead' and project_id = :project
+group by 1, 2 order by 3 desc, 1, 2 limit :limit""")
 _LISTED = " where +project_id = :project and id in (select value from json_each(:ids))"
 _THREADS = text("select id, name from streams" + _LISTED)
 _SLICES = text("select id, slices from windows" + _LISTED)
@@ -82,6 +87,11 @@ def list_jobs(
     return _with_input(conn, project, [_job(r) for r in rows])
 
 
+def count_causes(conn: Connection, project: int, limit: int) -> list[tuple[str, str, int]]:
+    """(kind, class of error, dead jobs of it), the most first."""
+    return [(kind, cause, int(jobs)) for kind, cause, jobs in conn.rows(_CAUSES, {"project": project, "limit": limit})]
+
+
 def get_job(conn: Connection, project: int, job: int) -> JobRow:
     """Raises NotFound where the job does not exist in the project."""
     row = conn.first(_BY_ID, {"project": project, "id": job})
@@ -96,7 +106,7 @@ def _job(r: Row) -> JobRow:
         id=r[0], kind=r[1], key=r[2], project=r[3], subject=shown_name(r[4]), state=r[5],
         due_at=r[6] if r[5] in ("waiting", "ready", "leased") else None, attempts=r[7], crashes=r[8], error=r[9],
         error_class=r[10], input=r[2], lease_owner=r[11], lease_until=r[12], fence=r[13], created_at=r[14],
-        finished_at=r[15], history=json.loads(r[16]),
+        finished_at=r[15], history=json.loads(r[16]), uses=r[17],
     )  # fmt: skip
 
 

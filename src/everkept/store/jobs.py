@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,12 @@ from everkept.domain.jobs import Discard, Done, GiveUp, Lease, Outcome, Retry, S
 from everkept.errors import LeaseLost
 from everkept.store.connection import Connection
 from everkept.store.generations import follow_job
+from everkept.store.pauses import paused_kinds
 
 USES: tuple[Uses, ...] = ("local", "model", "embedder")
 HISTORY_MAX = 20
+HOLDS_MAX = 100
+"""Jobs of paused kinds that one claim puts aside, so that it holds the write lock no longer than any."""
 
 # ---- lanes
 
@@ -51,8 +55,9 @@ _READY: dict[str, dict[str, Any]] = {use: _count(use) for use in USES}
 # ---- schedule
 
 _SCHEDULE = text("""
-insert into jobs(project_id, kind, key, lane_id, uses, serial_key, args, state, due_at, first_due_at, created_at)
-values(:project, :kind, :key, :lane, :uses, :serial_key, :args, 'waiting', :due, :due, :now)
+insert into jobs(project_id, kind, key, lane_id, uses, serial_key, args, traceparent, state, due_at, first_due_at,
+  created_at)
+values(:project, :kind, :key, :lane, :uses, :serial_key, :args, :traceparent, 'waiting', :due, :due, :now)
 on conflict(kind, key) do update set
   due_at = case
     when jobs.state in ('done', 'discarded') then excluded.due_at
@@ -75,6 +80,10 @@ on conflict(kind, key) do update set
     else coalesce(jobs.first_due_at, excluded.due_at) end,
   generation = jobs.generation + 1,
   args = excluded.args,
+  traceparent = case
+    when jobs.state in ('done', 'discarded', 'dead') then excluded.traceparent
+    when jobs.state = 'leased' and jobs.generation = jobs.leased_generation then excluded.traceparent
+    else coalesce(jobs.traceparent, excluded.traceparent) end,
   attempts = case when jobs.state in ('done', 'discarded') then 0 else jobs.attempts end,
   crashes = case when jobs.state in ('done', 'discarded') then 0 else jobs.crashes end,
   error = case when jobs.state in ('done', 'discarded') then null else jobs.error end,
@@ -100,6 +109,7 @@ def schedule(conn: Connection, wishes: Sequence[Schedule]) -> None:
             "uses": w.uses,
             "serial_key": w.serial_key,
             "args": w.args,
+            "traceparent": conn.traceparent,
             "due": w.due_at_us,
             "now": now,
             "rearm_dead": int(w.rearm_dead),
@@ -117,7 +127,7 @@ def schedule(conn: Connection, wishes: Sequence[Schedule]) -> None:
 # ---- promote and expire: what the tick does
 
 _DUE = text("""
-select id, lane_id, uses from jobs where state = 'waiting' and due_at <= :now order by due_at, id limit :limit""")
+select id, lane_id, uses, kind from jobs where state = 'waiting' and due_at <= :now order by due_at, id limit :limit""")
 _PROMOTE = text("update jobs set state = 'ready' where id = :id and state = 'waiting'")
 _LANE_STATE = text("""
 select l.group_id, l.running + l.ready_local + l.ready_model + l.ready_embedder,
@@ -133,15 +143,56 @@ _EARLIEST = text("select min(due_at) from jobs where state = 'waiting'")
 
 
 def promote_due(conn: Connection, limit: int) -> tuple[int, int | None]:
-    """Make due jobs claimable; how many, and when the next one is due (None: none waits)."""
+    """Make due jobs claimable, and hold those of a paused kind; how many, and when the next is due (None: none waits).
+
+    What is held of a kind that is no longer paused is given back first.
+    """
+    paused = paused_kinds(conn)
+    _give_back(conn, paused, limit)
     due = conn.rows(_DUE, {"now": conn.now(), "limit": limit})
-    conn.many(_PROMOTE, [{"id": job} for job, _, _ in due])
-    counts: dict[tuple[int, str], int] = {}
-    for _, lane, use in due:
-        counts[lane, use] = counts.get((lane, use), 0) + 1
-    for (lane, use), n in counts.items():
-        _add_ready(conn, lane, use, n)
+    conn.many(_PROMOTE, [{"id": job} for job, *_ in due])
+    conn.many(_HOLD, [{"id": job} for job, _, _, kind in due if kind in paused])
+    _count_ready(conn, [(lane, use) for _, lane, use, kind in due if kind not in paused])
     return len(due), conn.scalar(_EARLIEST)
+
+
+def _count_ready(conn: Connection, jobs: Sequence[tuple[int, str]]) -> None:
+    for (lane, use), n in Counter(jobs).items():
+        _add_ready(conn, lane, use, n)
+
+
+# ---- hold: what a paused kind's due jobs are
+
+_IS_HELD = "uses in ('held_local', 'held_model', 'held_embedder')"
+_HOLD = text("update jobs set uses = 'held_' || uses where id = :id")
+_HELD_KINDS = text(f"""
+with recursive kinds(kind) as (
+  select min(kind) from jobs where {_IS_HELD}
+  union all
+  select (select min(kind) from jobs where {_IS_HELD} and kind > kinds.kind) from kinds where kinds.kind is not null)
+select kind from kinds where kind is not null""")
+_HELD_JOBS = text(
+    f"select id, lane_id, substr(uses, 6) from jobs where {_IS_HELD} and kind = :kind order by id limit :limit"
+)
+_GIVE_BACK = text("update jobs set uses = substr(uses, 6) where id = :id")
+
+
+def _give_back(conn: Connection, paused: frozenset[str], limit: int) -> None:
+    """Up to `limit` jobs of each kind; while there are more, whoever polls is told to come again."""
+    for (kind,) in conn.rows(_HELD_KINDS):
+        if kind in paused:
+            continue
+        jobs = conn.rows(_HELD_JOBS, {"kind": kind, "limit": limit})
+        conn.many(_GIVE_BACK, [{"id": job} for job, _, _ in jobs])
+        _count_ready(conn, [(lane, use) for _, lane, use in jobs])
+        if len(jobs) == limit:
+            conn.hint(conn.now())
+
+
+def _uncount_ready(conn: Connection, lane: int, use: str) -> None:
+    """One job that was ready is not any more; a held one was counted nowhere."""
+    if use in USES:
+        _add_ready(conn, lane, use, -1)
 
 
 def _add_ready(conn: Connection, lane: int, use: str, n: int) -> None:
@@ -233,7 +284,7 @@ with recursive keys(serial_key) as (
   select min(serial_key) {ready} and serial_key is not null
   union all
   select (select min(serial_key) {ready} and serial_key > keys.serial_key) from keys where keys.serial_key is not null)
-select id, due_at, crashes from jobs where id in (
+select id, kind, due_at, crashes from jobs where id in (
   select (select id {ready} and serial_key is null order by due_at, id limit 1)
   union all
   select (select id {ready} and serial_key = k.serial_key order by due_at, id limit 1) from keys k
@@ -244,7 +295,7 @@ order by due_at, id limit 1""")
 _NEXT = {use: _head_of_lane(use) for use in USES}
 _PROBE = {
     use: text(f"""
-select j.id, j.crashes, j.lane_id, l.served, g.served
+select j.id, j.kind, j.crashes, j.lane_id, l.served, g.served
 from jobs j join lanes l on l.id = j.lane_id join lane_groups g on g.id = l.group_id
 where j.state = 'ready' and j.uses = '{use}' and j.due_at <= :now and l.running < :cap
   and (j.serial_key is null or not exists (
@@ -252,12 +303,14 @@ where j.state = 'ready' and j.uses = '{use}' and j.due_at <= :now and l.running 
 order by j.due_at, j.id limit 1""")
     for use in USES
 }
-_POSTPONE = text("update jobs set state = 'waiting' where id = :id")
+_POSTPONE = text(f"""
+update jobs set state = 'waiting', uses = case when {_IS_HELD} then substr(uses, 6) else uses end where id = :id""")
 _LEASE = text("""
 update jobs set state = 'leased', owner = :owner, lease_until = :until, fence = fence + 1, crashes = crashes + 1,
   leased_generation = generation, started_at = :now, charged_s = :charge
 where id = :id
-returning id, kind, key, project_id, lane_id, uses, args, fence, generation, attempts, crashes, budget""")
+returning id, kind, key, project_id, lane_id, uses, args, fence, generation, attempts, crashes, budget,
+  traceparent""")
 # Whoever was held up (a circuit, a serial key, an estimate that was too high) has one turn at once and then stands with
 # the others: turns are never saved up, or a lane that wakes would wait until all of them were spent (G13).
 _SERVE_LANE = text("""
@@ -274,7 +327,6 @@ update lane_groups set running = running + 1,
 where id = :id""")
 _SERVE_ALL = text("update counters set value = :served where name = 'virtual' and value < :served")
 _VIRTUAL = text("insert into counters(name, value) values('virtual', 0) on conflict do nothing")
-_KIND_OF = text("select kind from jobs where id = :id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,6 +346,38 @@ class ClaimRequest:
     estimates_s: dict[str, float]
 
 
+@dataclass(slots=True)
+class _Holding:
+    """The paused kinds that one claim meets among what was made ready before the pause."""
+
+    paused: frozenset[str]
+    left: int = HOLDS_MAX
+    any: bool = False
+    """Something was held since this was last looked at: lanes that only had such work stand back now."""
+
+    def hold(self, conn: Connection, job: int, lane: int, use: Uses) -> bool:
+        """False where this claim has held enough: the next one goes on."""
+        if not self.left:
+            return False
+        conn.run(_HOLD, {"id": job})
+        _add_ready(conn, lane, use, -1)
+        self.left, self.any = self.left - 1, True
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Next:
+    """The job whose turn it is."""
+
+    job: int
+    kind: str
+    crashes: int
+    lane: int
+    use: Uses
+    lane_served: float
+    group_served: float
+
+
 @dataclass(frozen=True, slots=True)
 class Claimed:
     leases: list[Lease]
@@ -307,45 +391,48 @@ def claim(conn: Connection, request: ClaimRequest) -> Claimed:
     left = dict(request.uses)
     cap = max(1, request.slots - 1)
     running = sum(running_by_use(conn).values())
+    holding = _Holding(paused_kinds(conn))
     conn.run(_VIRTUAL)
     while len(leases) < request.free:
         # A lane that is passed over has something running, so among this many one is free to go.
         look = running + len(leases) + 1
         uses = [u for u in USES if left.get(u, 0) > 0]
-        found = _next_probe(conn, [u for u in uses if u in request.probes], cap) or _next_in_turn(
-            conn, [u for u in uses if u not in request.probes], cap, look
+        holding.any = False
+        found = _next_probe(conn, [u for u in uses if u in request.probes], cap, holding) or _next_in_turn(
+            conn, [u for u in uses if u not in request.probes], cap, look, holding
         )
+        if found is None and holding.any and holding.left:
+            continue
         if found is None:
             break
-        job, crashes, lane, use, lane_served, group_served = found
-        alone = crashes > 0
+        alone = found.crashes > 0
         if alone and not (request.idle and not leases):
             return Claimed(leases, drain=True)
-        lease = _take(conn, request, job, lane, use, lane_served, group_served, alone=alone)
-        leases.append(lease)
-        left[use] -= 1
+        leases.append(_take(conn, request, found, alone=alone))
+        left[found.use] -= 1
         if alone:
             return Claimed(leases, drain=True)
+    if not holding.left:
+        conn.hint(conn.now())
     return Claimed(leases, drain=False)
 
 
-def _next_probe(conn: Connection, uses: Sequence[Uses], cap: int) -> tuple[int, int, int, Uses, float, float] | None:
+def _next_probe(conn: Connection, uses: Sequence[Uses], cap: int, holding: _Holding) -> _Next | None:
     """As `_next_in_turn`, but what has been due for longest, whatever its lane.
 
     A failed probe goes to the end of this row: one bad question cannot take every probe and keep the circuit open.
     """
     for use in uses:
-        row = conn.first(_PROBE[use], {"now": conn.now(), "cap": cap})
-        if row is not None:
-            job, crashes, lane, lane_served, group_served = row
-            return job, crashes, lane, use, lane_served, group_served
+        while (row := conn.first(_PROBE[use], {"now": conn.now(), "cap": cap})) is not None:
+            job, kind, crashes, lane, lane_served, group_served = row
+            if kind not in holding.paused:
+                return _Next(job, kind, crashes, lane, use, lane_served, group_served)
+            if not holding.hold(conn, job, lane, use):
+                break
     return None
 
 
-def _next_in_turn(
-    conn: Connection, uses: Sequence[Uses], cap: int, look: int
-) -> tuple[int, int, int, Uses, float, float] | None:
-    """(job, crashes, lane, use, lane's service, project's service) of the next job, or None."""
+def _next_in_turn(conn: Connection, uses: Sequence[Uses], cap: int, look: int, holding: _Holding) -> _Next | None:
     groups = sorted(
         ((served, group, use) for use in uses for group, served in conn.rows(_TURNS[use][0], {"k": look})),
         key=lambda g: g[:2],
@@ -354,48 +441,45 @@ def _next_in_turn(
         for lane, lane_served, lane_running in conn.rows(_TURNS[use][1], {"group": group, "k": look}):
             if lane_running >= cap:
                 continue
-            job = _due_in_lane(conn, lane, use)
+            job = _due_in_lane(conn, lane, use, holding)
             if job is not None:
-                return job[0], job[1], lane, use, lane_served, group_served
+                return _Next(*job, lane, use, lane_served, group_served)
     return None
 
 
-def _due_in_lane(conn: Connection, lane: int, use: Uses) -> tuple[int, int] | None:
-    """The lane's next job that may run. One that was pushed out after it became ready goes back to waiting."""
+def _due_in_lane(conn: Connection, lane: int, use: Uses, holding: _Holding) -> tuple[int, str, int] | None:
+    """(job, kind, crashes) of the lane's next that may run.
+
+    One that was pushed out after it became ready goes back to waiting, and one of a paused kind is held.
+    """
     while True:
         row = conn.first(_NEXT[use], {"lane": lane})
         if row is None:
             return None
-        job, due_at, crashes = row
+        job, kind, due_at, crashes = row
+        if kind in holding.paused:
+            if not holding.hold(conn, job, lane, use):
+                return None
+            continue
         if due_at <= conn.now():
-            return job, crashes
+            return job, kind, crashes
         conn.run(_POSTPONE, {"id": job})
         _add_ready(conn, lane, use, -1)
 
 
-def _take(
-    conn: Connection,
-    request: ClaimRequest,
-    job: int,
-    lane: int,
-    use: Uses,
-    lane_served: float,
-    group_served: float,
-    *,
-    alone: bool,
-) -> Lease:
+def _take(conn: Connection, request: ClaimRequest, found: _Next, *, alone: bool) -> Lease:
     now = conn.now()
     until = now + int(request.lease_s * 1e6)
-    charge = request.estimates_s.get(conn.scalar(_KIND_OF, {"id": job}), 0.05)
-    row = conn.first(_LEASE, {"id": job, "owner": request.owner, "until": until, "now": now, "charge": charge})
+    charge = request.estimates_s.get(found.kind, 0.05)
+    row = conn.first(_LEASE, {"id": found.job, "owner": request.owner, "until": until, "now": now, "charge": charge})
     assert row is not None
-    served = conn.first(_SERVE_LANE, {"id": lane, "s": charge})
+    served = conn.first(_SERVE_LANE, {"id": found.lane, "s": charge})
     assert served is not None
     group, subject = served
-    _add_ready_only(conn, lane, group, use)
-    conn.run(_SERVE_GROUP, {"id": group, "s": charge, "lane_served": lane_served})
-    conn.run(_SERVE_ALL, {"served": group_served})
-    job_id, kind, key, project, lane_id, uses, args, fence, generation, attempts, crashes, budget = row
+    _add_ready_only(conn, found.lane, group, found.use)
+    conn.run(_SERVE_GROUP, {"id": group, "s": charge, "lane_served": found.lane_served})
+    conn.run(_SERVE_ALL, {"served": found.group_served})
+    job_id, kind, key, project, lane_id, uses, args, fence, generation, attempts, crashes, budget, traceparent = row
     return Lease(
         job=job_id,
         kind=kind,
@@ -413,6 +497,7 @@ def _take(
         until_us=until,
         charged_s=charge,
         alone=alone,
+        traceparent=traceparent,
     )
 
 
@@ -570,8 +655,9 @@ _LOAD = text(
 _HAND_RETRY = text("""
 update jobs set state = 'waiting', due_at = :now, first_due_at = :now, budget = budget + 1, attempts = 0, crashes = 0,
   finished_at = null, generation = generation + 1, history = :history where id = :id""")
-_HAND_DISCARD = text("""
-update jobs set state = 'discarded', owner = null, lease_until = null, error = :why, finished_at = :now,
+_HAND_DISCARD = text(f"""
+update jobs set state = 'discarded', uses = case when {_IS_HELD} then substr(uses, 6) else uses end, owner = null,
+  lease_until = null, error = :why, finished_at = :now,
   history = :history, fence = fence + 1 where id = :id""")
 _HAND_RELEASE = text("""
 update jobs set state = 'waiting', owner = null, lease_until = null, due_at = :now, fence = fence + 1,
@@ -611,7 +697,7 @@ def discard_by_hand(conn: Connection, project: int, job: int, why: str) -> bool:
     _, state, lane, use, history, charged, kind, key = row
     now = conn.now()
     if state == "ready":
-        _add_ready(conn, lane, use, -1)
+        _uncount_ready(conn, lane, use)
     if state == "leased":
         _leave(conn, lane, charged, charged)
     conn.run(
@@ -634,6 +720,16 @@ def release_by_hand(conn: Connection, project: int, job: int) -> bool:
         _HAND_RELEASE, {"id": job, "now": now, "history": add_history(history, now, "by_hand", "released by hand")}
     )
     conn.hint(now)
+    return True
+
+
+def put_back(conn: Connection, project: int, job: int) -> bool:
+    """A job that may be claimed waits again, in no lane's count; the next tick makes it claimable where it then is."""
+    row = conn.first(_LOAD, {"id": job, "project": project})
+    if row is None or row[1] != "ready":
+        return False
+    conn.run(_POSTPONE, {"id": job})
+    _uncount_ready(conn, row[2], row[3])
     return True
 
 

@@ -18,8 +18,10 @@ from everkept.store.jobs import count
 from everkept.store.store import Store
 
 DAY_US = 86_400_000_000
+# A project that is merged into another one takes its replies along, while work that began before may still be asking.
 _WHERE = """
-where project_id = :project and work = :work and step = :step and version = :version and model = :model"""
+where project_id in (:project, coalesce((select merged_into from projects where id = :project), 0))
+  and work = :work and step = :step and version = :version and model = :model"""
 _KEPT = text("select ask, text, rejected_because from replies" + _WHERE + " and text is not null order by ask")
 _BEGIN = text("""
 insert into replies(project_id, subject_id, work, step, version, model, ask, request_hash, recipe, asked_at)
@@ -172,10 +174,11 @@ def require_budget(conn: Connection, project: int, base: Settings) -> None:
 
 
 _USAGE = text("""
-select r.replied_at / 86400000000, p.name, r.step, r.model, count(*), sum(r.tokens_in), sum(r.tokens_out),
-  sum(coalesce(r.usd, 0))
-from replies r join projects p on p.id = r.project_id
-where r.project_id = :project and r.replied_at >= :since group by 1, 2, 3, 4 order by 1 desc, 3, 4""")
+select r.day, p.name, r.step, r.model, r.calls, r.tokens_in, r.tokens_out, r.usd from (
+  select replied_at / 86400000000 as day, project_id, step, model, count(*) as calls, sum(tokens_in) as tokens_in,
+    sum(tokens_out) as tokens_out, sum(coalesce(usd, 0)) as usd
+  from replies where project_id = :project and replied_at >= :since group by 1, 2, 3, 4) as r
+join projects p on p.id = r.project_id order by r.day desc, r.step, r.model""")
 _SPENT = text("""
 select coalesce(sum(tokens_in + tokens_out), 0), coalesce(sum(usd), 0) from replies
 where project_id = :project and replied_at >= :since""")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +17,9 @@ from everkept.domain.pages import PageText, links_of, without_lines
 from everkept.errors import Conflict, NotFound
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
+from everkept.store.hidden import SHOWN_PAGE
 from everkept.store.page_sections import drop_sections, index_page, sections_of_page
-from everkept.store.projects import ensure_subject
+from everkept.store.projects import all_secrets, ensure_subject
 from everkept.store.sessions import OWNER
 
 BY_ITSELF: Final = frozenset({"digest", "distiller", "import"})
@@ -73,18 +75,24 @@ class VersionRow:
     created_at: int
 
 
-_COLUMNS = """
+_ANY = """
 select g.id, g.project_id, g.kind, g.slug, g.title, g.version, g.stream_id, g.source, g.superseded_by, g.created_at,
   g.updated_at, g.deleted_at, v.body, v.author, v.reason, v.content_hash, g.pinned_at
 from pages g join page_versions v on v.page_id = g.id and v.version = g.version
   join subjects u on u.id = g.subject_id and u.erased_at is null
-where g.project_id = :project and not exists (select 1 from erasures x where x.done_at is null
-  and x.kind in ('stream', 'event') and x.stream_id = g.stream_id) """
+where g.project_id = :project """
+_COLUMNS = f"{_ANY} and {SHOWN_PAGE} "
+_ALSO_HIDDEN = text(_ANY + "and g.id = :id")
+_IS_HIDDEN = text("select 1 from pages where project_id = :project and slug = :slug and version > 0")
 _BY_SLUG = text(_COLUMNS + "and g.slug = :slug")
 _BY_SOURCE = text(_COLUMNS + "and g.source = :source")
 _BY_ID = text(_COLUMNS + "and g.id = :id")
 _LIST = text(_COLUMNS + "and g.deleted_at is null and g.id < :before and (:kind is null or g.kind = :kind)"
              " and (:current = 0 or g.superseded_by is null) order by g.id desc limit :limit")  # fmt: skip
+_LINKING = text(_COLUMNS + "and g.deleted_at is null and g.id < :before and (:kind is null or g.kind = :kind)"
+                " and (:current = 0 or g.superseded_by is null)"
+                " and g.id in (select l.page_id from page_links l where l.target = :target)"
+                " order by g.id desc limit :limit")  # fmt: skip
 _VERSIONS = text("""
 select version, base, title, body, author, reason, created_at from page_versions where page_id = :page
 order by version desc limit :limit""")
@@ -152,11 +160,12 @@ def _by_id(conn: Connection, project: int, name: str) -> PageRow | None:
 
 
 def list_pages(
-    conn: Connection, project: int, *, kind: str | None = None, current: bool = True, before: int | None = None,
-    limit: int = 50,
+    conn: Connection, project: int, *, kind: str | None = None, current: bool = True, links_to: str | None = None,
+    before: int | None = None, limit: int = 50,
 ) -> list[PageRow]:  # fmt: skip
-    """Newest first; `current` leaves out those that another page supersedes."""
-    return [_page(r) for r in conn.rows(_LIST, {
+    """Newest first. `current`: none that another page supersedes; `links_to`: only those that name this slug."""
+    return [_page(r) for r in conn.rows(_LIST if links_to is None else _LINKING, {
+        "target": links_to,
         "project": project, "kind": kind, "current": int(current), "before": _NEWEST if before is None else before,
         "limit": limit})]  # fmt: skip
 
@@ -241,8 +250,7 @@ def _supersede(conn: Connection, new: NewPage, page: int) -> None:
 
 
 _BLANKED = text("select 1 from pages where project_id = :project and source = :source and version = 0")
-_ENTOMBED = text("select 1 from pages where project_id = :project and slug = :tomb")
-_SECRET = text("select secret from projects where id = :project")
+_ENTOMBED = text("select 1 from pages where project_id = :project and slug in (select value from json_each(:tombs))")
 
 
 def _stays_deleted(conn: Connection, new: NewPage, there: PageRow | None) -> bool:
@@ -254,21 +262,27 @@ def _stays_deleted(conn: Connection, new: NewPage, there: PageRow | None) -> boo
 
 def was_deleted(conn: Connection, project: int, slug: str) -> bool:
     """Whether a page of this slug was deleted by a person, and then lost its words to an erase."""
-    return conn.first(_ENTOMBED, {"project": project, "tomb": _tomb(conn, project, slug)}) is not None
+    return conn.first(_ENTOMBED, {"project": project, "tombs": json.dumps(_tombs(conn, project, slug))}) is not None
 
 
-def _tomb(conn: Connection, project: int, slug: str) -> str:
-    """What stands for the slug of such a page. Keyed, so that it tells no word of it."""
-    secret = bytes(conn.scalar(_SECRET, {"project": project}) or b"")
-    return ERASED_MARK + hashlib.blake2b(slug.encode(), key=secret[:64], digest_size=16).hexdigest()
+def _tombs(conn: Connection, project: int, slug: str) -> list[str]:
+    """What stands for the slug of such a page: as it is written today, then as projects that were merged into this one
+    wrote it. Keyed, so that it tells no word of it."""
+    return [
+        ERASED_MARK + hashlib.blake2b(slug.encode(), key=secret[:64], digest_size=16).hexdigest()
+        for secret in all_secrets(conn, project)
+    ]
 
 
 def _there(conn: Connection, new: NewPage) -> PageRow | None:
-    """The page of this source, whatever its slug became; else of this slug."""
+    """The page of this source, whatever its slug became; else of this slug. Raises Conflict while it is erased."""
     row = None if new.source is None else conn.first(_BY_SOURCE, {"project": new.project, "source": new.source})
     if row is not None:
         return _page(row)
-    return find_page(conn, new.project, new.slug, deleted=True)
+    found = find_page(conn, new.project, new.slug, deleted=True)
+    if found is None and conn.first(_IS_HIDDEN, {"project": new.project, "slug": new.slug}) is not None:
+        raise Conflict(f"page {new.slug!r} is being erased, or a part of it; write it again in a minute", slug=new.slug)
+    return found
 
 
 def _write_version(conn: Connection, new: NewPage, there: PageRow | None) -> tuple[int, int]:
@@ -348,7 +362,7 @@ def erase_pages(conn: Connection, ids: Sequence[int], *, project: int, keep_dele
 
 def take_out_lines(conn: Connection, project: int, page: int, added: str) -> bool:
     """Rewrite every version without the lines of `added`, as an erase needs it; whether any had one of them."""
-    newest = conn.first(_BY_ID, {"project": project, "id": page})
+    newest = conn.first(_ALSO_HIDDEN, {"project": project, "id": page})
     if newest is None:
         return False
     touched = False
@@ -380,7 +394,7 @@ def _destroy_words(conn: Connection, project: int, page: int) -> int:
 
 def _entomb(conn: Connection, project: int, page: int, slug: str) -> None:
     """One row for a slug is enough; any further one is known by its source alone."""
-    tomb = f"{ERASED_MARK}{page}" if was_deleted(conn, project, slug) else _tomb(conn, project, slug)
+    tomb = f"{ERASED_MARK}{page}" if was_deleted(conn, project, slug) else _tombs(conn, project, slug)[0]
     conn.run(_ENTOMB, {"id": page, "tomb": tomb})
 
 

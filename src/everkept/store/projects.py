@@ -10,10 +10,12 @@ from typing import Any
 from sqlalchemy import text
 
 from everkept.domain.erase import ERASED_MARK
-from everkept.errors import Conflict, NotFound
-from everkept.store.connection import Connection
+from everkept.errors import Conflict, InvalidInput, NotFound
+from everkept.store.connection import Connection, Row
 from everkept.store.generations import anything_waits, ensure_state
 from everkept.store.jobs import ensure_lane
+from everkept.store.merging import require_no_merge, require_unmerged
+from everkept.store.project_names import FIRST, locate, shown
 from everkept.store.review_jobs import wake_scheduler
 
 DEFAULT_PROJECT = "default"
@@ -27,17 +29,25 @@ class ProjectRow:
     settings: str
     secret: bytes
     created_at: int
+    former_secrets: tuple[bytes, ...] = ()
+    """Of the projects that were merged into it: what was accepted in them is known under these."""
+    found_as: str | None = None
+    """The name of a project that was merged into it, where it was asked for by that."""
 
 
-_FIND = text("""
-select id, name, settings, secret, created_at from projects where workspace_id = 1 and name = :name
-  and erased_at is null""")
-_LIST = text("""
-select id, name, settings, secret, created_at from projects where workspace_id = 1 and erased_at is null
-order by name""")
-_ADD = text("""
-insert into projects(workspace_id, name, settings, secret, created_at) values(1, :name, :settings, :secret, :now)
-on conflict do nothing""")
+# The name of a project that was merged into another one is that of the other.
+_FIND = text(f"""
+select t.id, {shown("t")}, t.settings, t.secret, t.created_at, {shown("p")}
+from projects p join projects t on t.id = coalesce(p.merged_into, p.id)
+where p.id = :id and t.erased_at is null""")
+_FORMER = text("select secret from projects where merged_into = :id order by id")
+_LIST = text(f"""
+select p.id, {shown("p")}, p.settings, p.secret, p.created_at, {shown("p")} from projects p
+where p.erased_at is null and p.merged_into is null order by p.workspace_id, p.name""")
+_ADD = text(f"""
+insert into projects(workspace_id, name, settings, secret, created_at)
+values({FIRST}, :name, :settings, :secret, :now) on conflict do nothing""")
+_BARE = text("select name from projects where id = :id")
 _RENAME = text("update projects set name = :new where id = :id")
 _SET = text("update projects set settings = :settings where id = :id")
 
@@ -56,21 +66,52 @@ def shown_name(name: str | None) -> str | None:
 
 
 def find_project(conn: Connection, name: str) -> ProjectRow | None:
-    row = conn.first(_FIND, {"name": name})
-    return None if row is None else _row(row)
+    number = locate(conn, name)
+    return None if number is None else _find(conn, number)
 
 
-def _row(row: tuple[Any, ...]) -> ProjectRow:
-    return ProjectRow(id=row[0], name=row[1], settings=row[2], secret=bytes(row[3]), created_at=row[4])
+def _find(conn: Connection, number: int) -> ProjectRow | None:
+    row = conn.first(_FIND, {"id": number})
+    return None if row is None else _row(conn, row)
+
+
+def get_project(conn: Connection, name: str) -> ProjectRow:
+    project = find_project(conn, name)
+    if project is None:
+        raise NotFound(f"there is no project {name!r}", project=name)
+    return project
+
+
+def _row(conn: Connection, row: Row) -> ProjectRow:
+    id_, name, settings, secret, created_at, asked = row
+    return ProjectRow(
+        id=id_, name=name, settings=settings, secret=bytes(secret), created_at=created_at,
+        former_secrets=tuple(former_secrets(conn, id_)), found_as=None if asked == name else asked,
+    )  # fmt: skip
+
+
+def former_secrets(conn: Connection, project: int) -> list[bytes]:
+    """Of the projects that were merged into it: hashes that were made in those are made with these."""
+    return [bytes(r[0]) for r in conn.rows(_FORMER, {"id": project})]
+
+
+_SECRET = text("select secret from projects where id = :id")
+
+
+def all_secrets(conn: Connection, project: int) -> list[bytes]:
+    """Its own first, with which new hashes are made; empty where it was erased."""
+    return [bytes(conn.scalar(_SECRET, {"id": project}) or b""), *former_secrets(conn, project)]
 
 
 def list_projects(conn: Connection) -> list[ProjectRow]:
-    return [_row(r) for r in conn.rows(_LIST)]
+    return [_row(conn, r) for r in conn.rows(_LIST)]
 
 
 def ensure_project(conn: Connection, name: str, secret: bytes, settings: Mapping[str, Any] | None = None) -> ProjectRow:
-    """The project of this name, made if there is none (`secret`: 32 random bytes, used only then)."""
-    conn.run(_ADD, {"name": name, "settings": json.dumps(settings or {}), "secret": secret, "now": conn.now()})
+    """The project of this name, made in the first workspace if there is none (`secret`: 32 random bytes, used only
+    then)."""
+    if find_project(conn, name) is None:
+        conn.run(_ADD, {"name": name, "settings": json.dumps(settings or {}), "secret": secret, "now": conn.now()})
     project = find_project(conn, name)
     assert project is not None
     ensure_lane(conn, project.id, 0)
@@ -80,22 +121,23 @@ def ensure_project(conn: Connection, name: str, secret: bytes, settings: Mapping
 
 def update_project(conn: Connection, name: str, new_name: str | None, settings: Mapping[str, Any] | None) -> ProjectRow:
     """Rename (one row: everything else names the project by number) and/or replace its settings."""
-    project = find_project(conn, name)
-    if project is None:
-        raise NotFound(f"there is no project {name!r}", project=name)
+    project = get_project(conn, name)
+    if project.found_as is not None:
+        raise Conflict(f"{name!r} was merged into {project.name!r}; change that one", project=project.name)
     if new_name is not None and new_name != name:
         if name == DEFAULT_PROJECT:  # whoever names no project would find an empty one in its place
             raise Conflict(
                 "the project 'default' keeps its name; create another project for other memory", project=name
             )
-        if find_project(conn, new_name) is not None:
-            raise Conflict(f"there is a project {new_name!r} already", project=new_name)
+        called = project.name.removesuffix(str(conn.scalar(_BARE, {"id": project.id}))) + new_name
+        if locate(conn, called) is not None:
+            raise Conflict(f"there is a project {called!r} already", project=called)
         conn.run(_RENAME, {"id": project.id, "new": new_name})
     if settings is not None:
         conn.run(_SET, {"id": project.id, "settings": json.dumps(dict(settings))})
         if anything_waits(conn, project.id):  # its reviews may be wanted again
             wake_scheduler(conn, project.id)
-    found = find_project(conn, new_name or name)
+    found = _find(conn, project.id)
     assert found is not None
     return found
 
@@ -124,12 +166,36 @@ def move_project(conn: Connection, project: int, workspace: int, name: str) -> N
         raise NotFound(f"there is no project {name!r}", project=name)
 
 
+def move_to_workspace(conn: Connection, name: str, workspace: str) -> ProjectRow:
+    """As `move_project`, by names; the workspace is made if there is none. Its new name is `workspace/project`; its
+    keys, signs, reviews and jobs go on as they are.
+
+    Raises NotFound, and Conflict where it cannot move: it is `default` or the name of a merged one, a merge runs, or
+    the first workspace has a project whose name reads as the new one.
+    """
+    project = get_project(conn, name)
+    if project.found_as is not None:
+        raise Conflict(f"{name!r} was merged into {project.name!r}; move that one", project=project.name)
+    if project.name == DEFAULT_PROJECT:  # whoever names no project would find an empty one in its place
+        raise Conflict("the project 'default' stays where it is; create another one for other memory", project=name)
+    require_no_merge(conn, project.id, "move it")
+    if "/" in workspace:
+        raise InvalidInput("the name of a workspace holds no slash", field="workspace")
+    number, bare = ensure_workspace(conn, workspace), str(conn.scalar(_BARE, {"id": project.id}))
+    new = bare if number == FIRST else f"{workspace}/{bare}"
+    if locate(conn, new) not in (None, project.id):
+        raise Conflict(f"there is a project {new!r} already; rename one of them first", project=new)
+    move_project(conn, project.id, number, bare)
+    return get_project(conn, new)
+
+
 _SUBJECT = text("""
 select u.id from subjects u join projects p on p.id = u.project_id
-where u.project_id = :project and u.name = :name and u.erased_at is null and p.erased_at is null""")
+where u.project_id = :project and u.name = :name and u.erased_at is null and p.erased_at is null
+  and p.merged_into is null""")
 _SUBJECT_ADD = text("""
 insert into subjects(project_id, name, created_at)
-select id, :name, :now from projects where id = :project and erased_at is null
+select id, :name, :now from projects where id = :project and erased_at is null and merged_into is null
 on conflict do nothing""")
 _SUBJECT_NAMES = text("select id, name from subjects where id in (select value from json_each(:ids))")
 
@@ -145,6 +211,7 @@ def ensure_subject(conn: Connection, project: int, name: str) -> int:
         conn.run(_SUBJECT_ADD, {"project": project, "name": name, "now": conn.now()})
         subject = find_subject(conn, project, name)
     if subject is None:
+        require_unmerged(conn, project)
         raise NotFound("this project was erased; name the project again to start a new one")
     return subject
 
@@ -168,12 +235,13 @@ def project_counts(conn: Connection, project: int) -> tuple[int, int]:
 _KEY_ADD = text(
     "insert into api_keys(project_id, name, token_hash, created_at) values(:project, :name, :hash, :now) returning id"
 )
-_KEY_FIND = text("""
-select p.name from api_keys k join projects p on p.id = k.project_id
-where k.token_hash = :hash and k.revoked_at is null and p.erased_at is null and p.workspace_id = 1""")
-_KEY_LIST = text("""
-select k.id, k.name, p.name, k.created_at, k.revoked_at from api_keys k left join projects p on p.id = k.project_id
-order by k.id""")
+_KEY_FIND = text(f"""
+select {shown("p")} from api_keys k join projects p on p.id = k.project_id
+join projects t on t.id = coalesce(p.merged_into, p.id)
+where k.token_hash = :hash and k.revoked_at is null and t.erased_at is null""")
+_KEY_LIST = text(f"""
+select k.id, k.name, {shown("p")}, k.created_at, k.revoked_at
+from api_keys k left join projects p on p.id = k.project_id order by k.id""")
 _KEY_REVOKE = text("update api_keys set revoked_at = :now where id = :id and revoked_at is null")
 
 
@@ -185,6 +253,17 @@ def find_key(conn: Connection, token_hash: bytes) -> str | None:
     """The project's name of a key that is not revoked."""
     found = conn.scalar(_KEY_FIND, {"hash": token_hash})
     return None if found is None else str(found)
+
+
+_NAMES_OF = text(f"""
+select {shown("n")} from projects p
+join projects n on coalesce(n.merged_into, n.id) = coalesce(p.merged_into, p.id)
+where p.id = :id""")
+
+
+def names_of(conn: Connection, name: str) -> frozenset[str]:
+    """Every name that means the same project: its own, and those of what was merged into it."""
+    return frozenset(r[0] for r in conn.rows(_NAMES_OF, {"id": locate(conn, name)}))
 
 
 def list_keys(conn: Connection) -> list[tuple[Any, ...]]:

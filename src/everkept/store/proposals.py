@@ -5,35 +5,31 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import text
 
 from everkept.config import Settings
 from everkept.domain.ids import row_id
 from everkept.domain.jobs import Schedule
-from everkept.domain.pages import BODY_CHARS_MAX as PAGE_CHARS_MAX
-from everkept.domain.pages import TITLE_CHARS_MAX, slug_of
-from everkept.domain.review.patch import patched
+from everkept.domain.pages import TITLE_CHARS_MAX
 from everkept.domain.review.values import (
-    BODY_CHARS_MAX,
     EVIDENCE_MAX,
-    QUOTE_CHARS_MAX,
-    TARGET_KINDS,
     Action,
-    ApprovalMode,
     Draft,
     ProposalState,
     Quote,
     Refusal,
     TargetKind,
 )
-from everkept.errors import Conflict, NotFound
+from everkept.errors import NotFound
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
 from everkept.store.effective import effective_of_project
+from everkept.store.hidden import SHOWN_PROPOSAL
 from everkept.store.jobs import ensure_lane, schedule
-from everkept.store.pages import PageRow, find_page, was_deleted
+from everkept.store.pages import find_page
+from everkept.store.proposal_checks import mode_of, reason_against
 
 APPLY: Final = "apply_proposal"
 """The job that approves one where its project and kind say `auto`."""
@@ -68,6 +64,8 @@ class ProposalRow:
     version: int | None
     previous: int | None
     undone_by: int | None
+    sessions: int
+    """Of which there are words that bear it out."""
 
     @property
     def draft(self) -> Draft:
@@ -84,14 +82,12 @@ class ProposalRow:
         return self.state in ("staged", "conflict")
 
 
-_COLUMNS = """
+_COLUMNS = f"""
 select p.id, p.project_id, p.review_id, p.stream_id, p.action, p.kind, p.slug, p.title, p.section, p.section_hash,
   p.base, p.body, p.why, p.confidence, p.signature, p.reviewer, p.state, p.state_reason, p.decided_by, p.created_at,
-  p.expires_at, p.decided_at, p.page_id, p.version, p.previous, p.undone_by
-from proposals p where p.project_id = :project and not exists (
-  select 1 from erasures x where x.done_at is null and x.project_id = p.project_id and (x.kind in ('project', 'subject')
-    or x.stream_id = p.stream_id
-    or exists (select 1 from proposal_quotes q where q.proposal_id = p.id and q.stream_id = x.stream_id)))
+  p.expires_at, p.decided_at, p.page_id, p.version, p.previous, p.undone_by,
+  (select count(distinct q.stream_id) from proposal_quotes q where q.proposal_id = p.id)
+from proposals p where p.project_id = :project and {SHOWN_PROPOSAL}
 """
 _BY_ID = text(_COLUMNS + "and p.id = :id")
 _CHOSEN = """and p.id < :before
@@ -108,7 +104,7 @@ def proposal_row(r: tuple[Any, ...]) -> ProposalRow:
         id=r[0], project=r[1], review=r[2], stream=r[3], action=r[4], kind=r[5], slug=r[6], title=r[7], section=r[8],
         section_hash=r[9], base=r[10], body=r[11], why=r[12], confidence=r[13], signature=r[14], reviewer=r[15],
         state=r[16], state_reason=r[17], decided_by=r[18], created_at=r[19], expires_at=r[20], decided_at=r[21],
-        page=r[22], version=r[23], previous=r[24], undone_by=r[25],
+        page=r[22], version=r[23], previous=r[24], undone_by=r[25], sessions=r[26],
     )  # fmt: skip
 
 
@@ -150,14 +146,6 @@ _SUPERSEDE = text("""
 update proposals set state = 'superseded', state_reason = :reason, decided_at = :now
 where project_id = :project and slug = :slug and id <> :id and state in ('staged', 'conflict')
   and (fingerprint = :fingerprint or (action = :action and action <> 'append' and section = :section))""")
-_BEFORE = text("""
-select p.id, p.state from proposals p where p.project_id = :project and p.fingerprint = :fingerprint
-  and (p.action = 'retire') = (:action = 'retire') and (p.state in ('staged', 'rejected', 'rolled_back')
-    or (p.state = 'approved' and exists (select 1 from pages g where g.id = p.page_id)))
-order by p.id desc limit 1""")
-_THERE = text("""
-select e.seq from events e join streams s on s.id = e.stream_id
-where e.stream_id = :stream and e.seq = :seq and s.project_id = :project and e.erased_at is null""")
 
 
 def stage_drafts(
@@ -176,10 +164,16 @@ def stage_drafts(
         page = find_page(conn, project, draft.slug, deleted=True)
         if page is not None:
             draft = replace(draft, title=page.title)
-        reason = _why_not(conn, project, draft, page, own)
+        reason = reason_against(conn, project, draft, page, reviewer, own)
         if reason is not None:
-            refused.append(Refusal(what=f"{draft.action} {draft.slug[:TITLE_CHARS_MAX]}", reason=reason))
+            refused.append(_refusal(draft, reason))
             continue
+        waiting = _waiting(conn, project, review, draft)
+        if waiting is not None:
+            told = _grow(conn, waiting.id, draft, reviewer, own)
+            if waiting.review is None or waiting.review != review or waiting.id in staged:
+                refused.append(_refusal(draft, told))
+            continue  # else an earlier run of this review has staged it
         id_ = _stage(conn, project, review, stream, draft, reviewer, own)
         staged.append(id_)
         if mode_of(own, draft.kind) == "auto":
@@ -190,8 +184,8 @@ def stage_drafts(
     return len(staged), tuple(refused)
 
 
-def mode_of(settings: Settings, kind: str) -> ApprovalMode:
-    return cast(ApprovalMode, settings.get(f"proposals.{kind}"))
+def _refusal(draft: Draft, reason: str) -> Refusal:
+    return Refusal(what=f"{draft.action} {draft.slug[:TITLE_CHARS_MAX]}", reason=reason)
 
 
 def _stage(
@@ -206,10 +200,7 @@ def _stage(
         "expires": now + int(own.proposals.expire_s * 1e6),
     }  # fmt: skip
     id_ = int(conn.scalar(_ADD, given))
-    quotes = {(quote.stream, quote.seq): quote.text for quote in draft.evidence}
-    conn.many(_ADD_QUOTE, [
-        {"proposal": id_, "stream": place, "seq": seq, "quote": words} for (place, seq), words in quotes.items()
-    ])  # fmt: skip
+    _keep_quotes(conn, id_, draft.evidence)
     conn.run(_SUPERSEDE, {**given, "id": id_, "reason": f"{row_id('prp', id_)} took its place"})
     return id_
 
@@ -222,77 +213,67 @@ def _approval(conn: Connection, project: int, proposal: int) -> Schedule:
     )  # fmt: skip
 
 
-# ---- what is not staged, and why
+# ---- what awaits a decision already, and is seen again
+
+_WAITING = text("""
+select p.id, p.review_id from proposals p where p.project_id = :project and p.state = 'staged' and p.kind = :kind
+  and (p.action = 'retire') = (:action = 'retire') and p.signature in (select value from json_each(:signatures))
+  and ((p.slug = :slug and p.section = :section)
+    or (p.action = 'create' and :action = 'create' and p.review_id <> :review))
+order by p.id limit 1""")
+_GROW = text("""
+update proposals set confidence = case when confidence < :confidence then :confidence else confidence end,
+  why = case when reviewer = :reviewer then :why else why end, expires_at = :expires where id = :id""")
 
 
-def _why_not(conn: Connection, project: int, draft: Draft, page: PageRow | None, own: Settings) -> str | None:
-    """The first thing that is wrong with it: by itself, with its page, with what was decided before."""
-    return (
-        _malformed(draft)
-        or (f"proposals for {draft.kind} pages are off in this project" if mode_of(own, draft.kind) == "off" else None)
-        or _off_target(conn, project, draft, page)
-        or _decided_before(conn, project, draft)
-        or _without_evidence(conn, project, draft)
-    )
+class _Waiting(NamedTuple):
+    id: int
+    review: int | None
 
 
-def _malformed(draft: Draft) -> str | None:
-    if draft.kind not in TARGET_KINDS:
-        return f"{draft.kind} is not a kind of page that is proposed"
-    if not draft.slug or draft.slug != slug_of(draft.slug):
-        return "its page has no name"
-    if not draft.title.strip() or len(draft.title) > TITLE_CHARS_MAX:
-        return f"a title has 1 to {TITLE_CHARS_MAX} characters, and this one {len(draft.title):,}"
-    if draft.action != "retire" and not draft.body.strip():
-        return "it says nothing"
-    if len(draft.body) > BODY_CHARS_MAX:
-        return f"it is too large: {len(draft.body):,} characters, where {BODY_CHARS_MAX:,} are allowed"
-    if draft.action in ("add_section", "replace_section") and (not draft.section.strip() or "\n" in draft.section):
-        return "it names no section"
-    if not 0 <= draft.confidence <= 1:
-        return f"its confidence is {draft.confidence}, not between 0 and 1"
-    return None
+def _waiting(conn: Connection, project: int, review: int | None, draft: Draft) -> _Waiting | None:
+    """The proposal that answers the same: about the same part of a page, or a new page that an earlier review would
+    call otherwise, for what a page would be called is wording."""
+    found = conn.first(_WAITING, {
+        "project": project, "review": review, "kind": draft.kind, "action": draft.action, "slug": draft.slug,
+        "section": draft.section, "signatures": json.dumps([draft.signature, *draft.alike]),
+    })  # fmt: skip
+    return None if found is None else _Waiting(*found)
 
 
-def _off_target(conn: Connection, project: int, draft: Draft, page: PageRow | None) -> str | None:
-    if draft.action == "create":
-        if page is None:
-            return "a person deleted this page" if was_deleted(conn, project, draft.slug) else None
-        return "there is a page of this name" if page.deleted_at is None else "a person deleted this page"
-    if page is None or page.deleted_at is not None:
-        return "there is no such page"
-    if page.kind not in TARGET_KINDS:
-        return f"it is a {page.kind} page, which no proposal changes"
-    if page.pinned_at is not None:
-        return "the page is pinned"
-    if draft.base is None:
-        return "the reviewer had not seen the page"
-    try:
-        whole = patched(page.body, draft)
-    except Conflict as misfit:
-        return misfit.message
-    return f"the page would be longer than {PAGE_CHARS_MAX:,} characters" if len(whole) > PAGE_CHARS_MAX else None
+def _grow(conn: Connection, proposal: int, draft: Draft, reviewer: str, own: Settings) -> str:
+    """More bears it out, and it waits anew; its words stay as somebody may have read them. What became of the draft."""
+    known = {(quote.stream, quote.seq) for quote in evidence_of(conn, proposal)}
+    new = [quote for quote in draft.evidence if (quote.stream, quote.seq) not in known][: EVIDENCE_MAX - len(known)]
+    _keep_quotes(conn, proposal, new)
+    conn.run(_GROW, {
+        "id": proposal, "confidence": draft.confidence, "reviewer": reviewer, "why": draft.why[:REASON_CHARS_MAX],
+        "expires": conn.now() + int(own.proposals.expire_s * 1e6),
+    })  # fmt: skip
+    more = f", now with {len(new)} more quote{'' if len(new) == 1 else 's'}" if new else ""
+    return f"{row_id('prp', proposal)} proposes the same and awaits a decision{more}"
 
 
-def _decided_before(conn: Connection, project: int, draft: Draft) -> str | None:
-    row = conn.first(_BEFORE, {"project": project, "fingerprint": draft.fingerprint, "action": draft.action})
-    if row is None:
-        return None
-    name = row_id("prp", row[0])
-    return {
-        "staged": f"{name} proposes the same and awaits a decision",
-        "approved": f"{name} proposed the same and was approved",
-        "rejected": f"the same was rejected before ({name})",
-        "rolled_back": f"the same was rolled back before ({name})",
-    }[row[1]]
+def _keep_quotes(conn: Connection, proposal: int, evidence: Sequence[Quote]) -> None:
+    quotes = {(quote.stream, quote.seq): quote.text for quote in evidence}
+    conn.many(_ADD_QUOTE, [
+        {"proposal": proposal, "stream": place, "seq": seq, "quote": words} for (place, seq), words in quotes.items()
+    ])  # fmt: skip
 
 
-def _without_evidence(conn: Connection, project: int, draft: Draft) -> str | None:
-    if not draft.evidence:
-        return "nothing bears it out"
-    if len(draft.evidence) > EVIDENCE_MAX or any(len(quote.text) > QUOTE_CHARS_MAX for quote in draft.evidence):
-        return f"its evidence is longer than {EVIDENCE_MAX} quotes of {QUOTE_CHARS_MAX} characters"
-    for quote in draft.evidence:
-        if conn.first(_THERE, {"stream": quote.stream, "seq": quote.seq, "project": project}) is None:
-            return "what it rests on is not there any more"
-    return None
+# ---- its page is erased
+
+_ABOUT = """
+from proposals p where p.project_id = :project and p.slug = (select g.slug from pages g where g.id = :page)"""
+_DROP_QUOTES_ABOUT = text(f"""
+delete from proposal_quotes where proposal_id in (select p.id {_ABOUT} and p.state <> 'rejected')""")
+_DROP_ABOUT = text(f"delete from proposals where id in (select p.id {_ABOUT} and p.state <> 'rejected')")
+_SILENCE_ABOUT = text(f"""
+update proposals set slug = '', title = '', section = '', body = '', why = '', state_reason = null
+where id in (select p.id {_ABOUT})""")
+
+
+def forget_proposals_about(conn: Connection, project: int, page: int) -> None:
+    """They are called as the page is, and quote it. Of one that was rejected the fingerprint stays, and not a word."""
+    for statement in (_DROP_QUOTES_ABOUT, _DROP_ABOUT, _SILENCE_ABOUT):
+        conn.run(statement, {"project": project, "page": page})

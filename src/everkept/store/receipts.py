@@ -15,7 +15,8 @@ from everkept.domain.ids import event_id, row_id
 from everkept.errors import NotFound
 from everkept.store.connection import Connection, Row
 from everkept.store.effective import effective
-from everkept.store.streams import EVIDENCE_NEVER, EVIDENCE_WHILE_OFF
+from everkept.store.pauses import list_pauses, why_kind_waits
+from everkept.store.streams import EVIDENCE_NEVER, EVIDENCE_WHILE_OFF, TIMER
 from everkept.store.windows import StageRow, WindowRow, stages_of
 
 ReceiptState = Literal["accepted", "searchable", "embedded", "remembered", "skipped", "failed", "erased"]
@@ -100,11 +101,12 @@ def receipts_of(conn: Connection, project: int, places: Sequence[Place], base: S
     events = _find_events(conn, project, places)
     windows = _find_windows(conn, {e.window for e in events.values() if e.window is not None})
     stages = stages_of(conn, list(windows.values()))
+    paused = why_kind_waits(list_pauses(conn), TIMER)
     streams = _find_open(conn, {e.stream for e in events.values() if e.window is None}, base)
     found = {}
     for place, event in events.items():
         if event.window is None:
-            found[place] = _uncovered(event, streams[event.stream], conn.now())
+            found[place] = _uncovered(event, streams[event.stream], conn.now(), paused)
         else:
             found[place] = _covered(event, windows[event.window], stages[event.window])
     return [found[place] for place in places]
@@ -208,6 +210,8 @@ def _given_up(window: int, stage: str, error: str | None) -> str:
 def _waits(name: str, stage: StageRow) -> str:
     if stage.state == "failed":
         how = f"failed {_times(stage.attempts)}" if stage.attempts else "put off"
+        if stage.reason is not None:
+            return f"{name}: {how} ({stage.error}); {stage.reason}"
         when = "" if stage.next_try_at is None else f", next try {_moment(stage.next_try_at)}"
         return f"{name}: {how} ({stage.error}){when}"
     if stage.state == "processing":
@@ -215,7 +219,7 @@ def _waits(name: str, stage: StageRow) -> str:
     return f"{name}: {stage.reason or 'waits for its turn'}"
 
 
-def _uncovered(event: _Event, stream: _Open, now: int) -> ReceiptRow:
+def _uncovered(event: _Event, stream: _Open, now: int, paused: str | None) -> ReceiptRow:
     receipt = _never(event) or _blank(event)
     if receipt.reason is not None:
         return receipt
@@ -227,6 +231,8 @@ def _uncovered(event: _Event, stream: _Open, now: int) -> ReceiptRow:
     if stream.settings.window.idle_s is None and not stream.ends:
         return replace(receipt, reason=NO_TIMER)
     reason, at = _opens(stream, now)
+    if paused is not None and at is not None and at <= now:
+        return replace(receipt, reason=f"its episode: {paused}")
     return replace(receipt, reason=reason, next_try_at=at)
 
 

@@ -12,6 +12,10 @@ from everkept.store.handoffs import KEPT_US
 
 Counts = dict[str, int]
 
+_OLD_PACKETS = """launches l where l.project_id = :project and l.packet <> ''
+  and l.packet_erasure < (select max(x.id) from erasures x where x.project_id = :project)"""
+"""Packets that were made before the project's newest erase."""
+
 # Each query counts rows that still say something. The scope's rows are named by :project, :subject, :stream and :seq.
 
 _EVENT = {
@@ -30,6 +34,7 @@ _EVENT = {
     "handoffs": f"handoffs h where h.stream_id = :stream and h.expires_at <= :until + {KEPT_US} and {{session}}",
     "observations": "observations o where o.stream_id = :stream and o.seq = :seq",
     "quotes": "proposal_quotes q where q.stream_id = :stream and q.seq = :seq",
+    "packets": _OLD_PACKETS,
 }
 _STREAM = {
     "threads": "streams s where s.id = :stream and s.project_id = :project and {named}",
@@ -49,6 +54,9 @@ _STREAM = {
     "sessions": "sessions x where x.stream_id = :stream",
     "reviews": "generations g where g.stream_id = :stream",
     "observations": "observations o where o.stream_id = :stream",
+    "packets": _OLD_PACKETS,
+    "ledger": "workstream_ledger l where l.stream_id = :stream",
+    "links": "launch_sessions l where l.stream_id = :stream",
     "proposals": """(
   select p.id from proposals p where p.stream_id = :stream
   union select q.proposal_id from proposal_quotes q where q.stream_id = :stream) p""",
@@ -76,6 +84,9 @@ _SUBJECT = {
   select p.id from streams s join proposals p on p.stream_id = s.id where s.subject_id = :subject
   union select q.proposal_id from streams s join proposal_quotes q on q.stream_id = s.id
   where s.subject_id = :subject) p""",
+    "packets": _OLD_PACKETS,
+    "ledger": "workstream_ledger l join streams s on s.id = l.stream_id where s.subject_id = :subject",
+    "links": "launch_sessions l join streams s on s.id = l.stream_id where s.subject_id = :subject",
     "entities": "entities n where n.subject_id = :subject",
     "names": "entity_aliases a where a.subject_id = :subject",
     "replies": "replies r where r.subject_id = :subject",
@@ -100,12 +111,16 @@ _PROJECT = {
     "observations": "observations o where o.project_id = :project",
     "proposals": "proposals p where p.project_id = :project",
     "offers": "offers o where o.project_id = :project",
+    "workstreams": "workstreams w where w.project_id = :project",
+    "launches": "launches l where l.project_id = :project",
+    "links": "launch_sessions l where l.project_id = :project",
     "aliases": "project_aliases a where a.project_id = :project",
     "entities": "entities n where n.project_id = :project",
     "replies": "replies r where r.project_id = :project",
     "changes": "changes c where c.project_id = :project and c.kind <> 'memory.erased'",
     "jobs": "jobs j where j.project_id = :project and j.kind <> 'erase_scope'",
     "consumers": "consumers c where c.project_id = :project",
+    "webhooks": "webhooks h where h.project_id = :project",
 }
 _WORDS = {
     "said": "(e.erased_at is null or e.content is not null or e.name is not null or e.metadata is not null)",

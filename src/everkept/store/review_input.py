@@ -15,6 +15,7 @@ from everkept.domain.review.values import EVIDENCE_MAX, KnownPage, Observation, 
 from everkept.store.connection import Connection
 from everkept.store.digests import events_of_session
 from everkept.store.effective import effective
+from everkept.store.hidden import SHOWN_PAGE
 from everkept.store.journal import subject_epoch
 from everkept.store.reviews import ReviewRow
 from everkept.store.sessions import SessionRow, find_session
@@ -52,13 +53,12 @@ join generations g on g.project_id = r.project_id and g.stream_id = r.stream_id 
 where r.project_id = :project and r.generation = :seq and r.completed_at is null and g.state = 'reviewing'""")
 _RESTING = text("""
 select 1 from erasures where project_id = :project and done_at is null and stream_id = :stream limit 1""")
-_PAGES = text("""
+_PAGES = text(f"""
 select g.id, g.kind, g.slug, g.title, g.version, v.body, g.pinned_at is not null, v.author, g.updated_at
 from pages g join page_versions v on v.page_id = g.id and v.version = g.version
   join subjects u on u.id = g.subject_id and u.erased_at is null
 where g.project_id = :project and g.kind not in ('session', 'slot') and g.deleted_at is null
-  and g.superseded_by is null and not exists (select 1 from erasures x where x.done_at is null
-    and x.kind in ('stream', 'event') and x.stream_id = g.stream_id)
+  and g.superseded_by is null and {SHOWN_PAGE}
 order by g.updated_at desc, g.id desc limit :limit""")
 _REJECTED = text("""
 select distinct fingerprint from proposals where project_id = :project and state in ('rejected', 'rolled_back')""")

@@ -43,6 +43,7 @@ where g.project_id = :project and g.stream_id is not null and not exists (
 _CHOSEN = """and g.seq < :before and (:state is null or g.state = :state)
   and (:stream is null or g.stream_id = :stream) order by g.seq desc limit :limit"""
 _LIST = text(_COLUMNS + _CHOSEN)
+_BY_ID = text(_COLUMNS + "and r.id = :id")
 _COUNT = text("select count(*) from generations where project_id = :project and state = :state and passed_at is null")
 _NEWEST = 2**63 - 1
 
@@ -55,6 +56,11 @@ def list_reviews(
     given = {"project": project, "state": state, "stream": stream, "limit": limit,
              "before": _NEWEST if before is None else before}  # fmt: skip
     return [_row(r) for r in conn.rows(_LIST, given)]
+
+
+def find_review(conn: Connection, project: int, review: int) -> ListedReview | None:
+    row = conn.first(_BY_ID, {"project": project, "id": review})
+    return None if row is None else _row(row)
 
 
 def _row(r: tuple[Any, ...]) -> ListedReview:

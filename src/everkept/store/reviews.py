@@ -15,6 +15,7 @@ from sqlalchemy import text
 
 from everkept.config import Settings
 from everkept.domain.ids import row_id
+from everkept.domain.jobs import Lease
 from everkept.domain.review.values import Observation, Refusal, Reviewed
 from everkept.errors import SubjectMoved
 from everkept.store.changes import NewChange, record_changes
@@ -26,13 +27,14 @@ from everkept.store.generations import (
     reopen_generation,
     take_generation,
 )
+from everkept.store.jobs import require_lease
 from everkept.store.journal import subject_epoch
 from everkept.store.proposals import stage_drafts
 from everkept.store.review_jobs import enqueue_review, wake_scheduler
 from everkept.store.sessions import SessionRow
 
-__all__ = ["ReviewRow", "claim_review", "complete_review", "note_generation", "open_review", "pass_generation",
-           "reopen_imported"]  # fmt: skip
+__all__ = ["ReviewRow", "claim_review", "complete_review", "keep_by_rule", "note_generation", "open_review",
+           "pass_generation", "reopen_imported"]  # fmt: skip
 
 AskedBy = Literal["scheduler", "hand"]
 RETRYABLE: Final = frozenset({"dead", "skipped", "imported"})
@@ -87,7 +89,7 @@ from generations g join projects p on p.id = g.project_id and p.erased_at is nul
 where g.project_id = :project and g.stream_id = :stream and g.state = 'waiting' and g.passed_at is null
 order by g.seq desc limit 1
 on conflict(workspace_id, project_id, stream_id, generation) do update set asked_by = excluded.asked_by,
-  completed_at = null, note = null, refused = '[]', staged = 0
+  completed_at = null, note = null, refused = '[]'
 returning id, generation""")
 
 
@@ -142,8 +144,9 @@ _IS_OPEN = text("""
 select s.subject_id from reviews r join generations g on g.project_id = r.project_id and g.seq = r.generation
   join streams s on s.id = r.stream_id and s.erased_at is null
 where r.id = :review and r.completed_at is null and g.state = 'reviewing'""")
-_COMPLETE = text("""
-update reviews set completed_at = :now, staged = :staged, refused = :refused, note = :note where id = :review""")
+_TELL = text("""
+update reviews set staged = staged + :staged, refused = :refused, note = :note where id = :review""")
+_COMPLETE = text("update reviews set completed_at = :now where id = :review returning staged")
 _FORGET = text("delete from observations where stream_id = :stream")
 _OBSERVE = text("""
 insert into observations(project_id, signature, stream_id, seq, kind, shape, quote, detail, at)
@@ -161,9 +164,39 @@ def complete_review(
     when the session was read; `settings`: the process's own. Raises SubjectMoved where something was erased since, or
     the review is not open any more: nothing is written, and the job runs again on its kept reply.
     """
+    subject = _require_open(conn, review, epoch)
+    _keep(conn, review, reviewed, reviewer, by_rule, settings)
+    staged = int(conn.scalar(_COMPLETE, {"review": review.id, "now": conn.now()}))
+    pass_generation(conn, review.project, review.generation, state, reviewed.note or None)
+    record_changes(conn, review.project, [NewChange(
+        kind="session.reviewed", ref=row_id("ses", review.stream), subject=subject, stream=review.stream,
+        data={"finished_seq": review.generation, "state": state, "staged": staged},
+    )])  # fmt: skip
+
+
+def keep_by_rule(
+    conn: Connection, lease: Lease, review: ReviewRow, reviewed: Reviewed, *, epoch: int, settings: Settings
+) -> None:
+    """What the rules found is counted and staged, whatever becomes of the question to the model: the review stays open.
+
+    Repeated, or followed by `complete_review`, it counts and stages nothing twice. Raises LeaseLost, SubjectMoved.
+    """
+    require_lease(conn, lease)
+    _require_open(conn, review, epoch)
+    _keep(conn, review, reviewed, RULES, 0, settings)
+
+
+def _require_open(conn: Connection, review: ReviewRow, epoch: int) -> int:
+    """Its subject."""
     subject = conn.scalar(_IS_OPEN, {"review": review.id})
     if subject is None or subject_epoch(conn, subject) != epoch:
         raise SubjectMoved("something was erased while the session was reviewed; the job runs again on what remains")
+    return int(subject)
+
+
+def _keep(
+    conn: Connection, review: ReviewRow, reviewed: Reviewed, reviewer: str, by_rule: int, settings: Settings
+) -> None:
     _store_observations(conn, review, reviewed.observations)
     staged, refused = 0, list(reviewed.refused)
     for author, drafts in ((RULES, reviewed.drafts[:by_rule]), (reviewer, reviewed.drafts[by_rule:])):
@@ -172,15 +205,9 @@ def complete_review(
             settings=settings,
         )  # fmt: skip
         staged, refused = staged + more, [*refused, *others]
-    conn.run(_COMPLETE, {
-        "review": review.id, "now": conn.now(), "staged": staged, "note": reviewed.note or None,
-        "refused": _as_json(refused),
+    conn.run(_TELL, {
+        "review": review.id, "staged": staged, "note": reviewed.note or None, "refused": _as_json(refused),
     })  # fmt: skip
-    pass_generation(conn, review.project, review.generation, state, reviewed.note or None)
-    record_changes(conn, review.project, [NewChange(
-        kind="session.reviewed", ref=row_id("ses", review.stream), subject=subject, stream=review.stream,
-        data={"finished_seq": review.generation, "state": state, "staged": staged},
-    )])  # fmt: skip
 
 
 def _store_observations(conn: Connection, review: ReviewRow, observations: Sequence[Observation]) -> None:

@@ -173,6 +173,20 @@ def scope_term(scope: Scope) -> str:
     return f"p{scope.project}" if scope.subject is None else f"s{scope.subject}"
 
 
+_ALSO_PROJECTS = text("select id from projects where merged_into = :project")
+_ALSO_SUBJECTS = text("select id from subjects where merged_into = :subject")
+
+
+def _within(conn: Connection, scope: Scope) -> str:
+    """The scope as the index is asked for it. What a merge brought keeps the terms that it was written with."""
+    terms = [scope_term(scope)]
+    if scope.stream is None and scope.subject is None:
+        terms += [f"p{r[0]}" for r in conn.rows(_ALSO_PROJECTS, {"project": scope.project})]
+    elif scope.stream is None:
+        terms += [f"s{r[0]}" for r in conn.rows(_ALSO_SUBJECTS, {"subject": scope.subject})]
+    return "(" + " OR ".join(f'scope : "{term}"' for term in terms) + ")"
+
+
 _POSTINGS = text("select group_concat(rowid) from passage_text where passage_text match :match and rowid > :after")
 _IN_COLUMNS: Final = (("{speaker own said}", 1.0), ("before", 0.5))
 
@@ -191,7 +205,7 @@ def find_postings(
     `also_any` keeps only passages that hold one of those terms as well, `after` only those with a higher id. What is
     found may be hidden, and without a scope may lie anywhere: the caller looks at it through `shown_passages`.
     """
-    within = [] if scope is None else [f'scope : "{scope_term(scope)}"']
+    within = [] if scope is None else [_within(conn, scope)]
     if "turn" not in kinds:  # else most passages are wanted, and the caller passes over the others
         within.append("(" + " OR ".join(f'scope : "k{kind}"' for kind in kinds) + ")")
     if also_any:
@@ -392,6 +406,11 @@ def write_vectors(conn: Connection, project: ProjectId, model: str, rows: Sequen
     )
     if min(r.passage for r in kept) <= last:
         conn.run(_RAISE_REVISION, {"project": project})
+
+
+def moved_vectors(conn: Connection, *projects: ProjectId) -> None:
+    """Passages went from one of these projects into another: what is kept in memory of either is read again."""
+    conn.many(_RAISE_REVISION, [{"project": project} for project in projects])
 
 
 def mark_embedded(conn: Connection, project: ProjectId, passage_ids: Sequence[int], label: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from sqlalchemy import text
@@ -48,6 +48,8 @@ class NewSessionEvent:
     analysed: Analysed
     dated: bool = True
     """Its time was told; False where it is only when it was taken in."""
+    former: tuple[tuple[str, str], ...] = ()
+    """Its key and payload as projects that were merged into this one hashed them."""
 
     @property
     def has_no_id(self) -> bool:
@@ -113,6 +115,33 @@ def known_keys(conn: Connection, project: int, keys: Sequence[str]) -> dict[str,
     return {r[0]: _known(r) for r in rows}
 
 
+_KNOWN_BEFORE = text(f"""
+select {_COLUMNS} from natural_keys k where k.key_hash in (select value from json_each(:keys))
+  and (k.project_id = :project or k.project_id in (select id from projects where merged_into = :project))""")
+
+
+def known_before(
+    conn: Connection, project: int, events: Sequence[NewSessionEvent], mark: str, former_marks: Sequence[str]
+) -> dict[str, KnownKey]:
+    """By their keys of today, those that are known from projects that were merged into this one, or are being so."""
+    wanted = [*former_marks, *(key for event in events for key, _ in event.former)]
+    if not wanted:
+        return {}
+    there = {r[0]: _known(r) for r in conn.rows(_KNOWN_BEFORE, {"project": project, "keys": json.dumps(wanted)})}
+    found = {
+        event.key_hash: _as_of_today(there[key], event, payload)
+        for event in events
+        for key, payload in event.former
+        if key in there
+    }
+    former = next((there[key] for key in former_marks if key in there), None)
+    return found if former is None else found | {mark: former}
+
+
+def _as_of_today(known: KnownKey, event: NewSessionEvent, payload_then: str) -> KnownKey:
+    return replace(known, payload=event.payload_hash) if known.payload == payload_then else known
+
+
 def write_mark(conn: Connection, project: int, mark: str, stream: int, until: int) -> None:
     """The session of this mark is that stream; what happened `until` then (microseconds) was erased and stays out."""
     conn.run(_MARK, {"project": project, "mark": mark, "stream": stream, "until": until})
@@ -147,6 +176,14 @@ def told_before(conn: Connection, stream: int, event: NewSessionEvent) -> KnownK
     """The same event as it was told already, under another key: the same words first, then the nearest in time."""
     if not event.has_no_id:
         return None
+    for payload in (event.payload_hash, *(then for _, then in event.former)):
+        found = _told_so(conn, stream, replace(event, payload_hash=payload))
+        if found is not None:
+            return _as_of_today(found, event, payload)
+    return None
+
+
+def _told_so(conn: Connection, stream: int, event: NewSessionEvent) -> KnownKey | None:
     at = event.occurred_at_us
     rows = conn.rows(
         _ALIKE, {"stream": stream, "payload": event.payload_hash, "at": at, "bit": HEARD[event.source]}

@@ -8,8 +8,9 @@ A richer source completes a poorer one as a revision: a second event that names 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from sqlalchemy import text
 
@@ -20,6 +21,10 @@ from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection, Row
 from everkept.store.effective import effective
 from everkept.store.jobs import ensure_lane, schedule
+from everkept.store.launch_sessions import NativeSession, link_session
+from everkept.store.ledger import note_appended
+from everkept.store.merging import require_arrived, require_unmerged
+from everkept.store.project_names import shown
 from everkept.store.projects import ensure_subject
 from everkept.store.search import NewPassage, index_passages
 from everkept.store.session_keys import (
@@ -27,6 +32,7 @@ from everkept.store.session_keys import (
     KnownKey,
     NewSessionEvent,
     erased_until,
+    known_before,
     known_keys,
     told_before,
     write_keys,
@@ -68,6 +74,8 @@ class SessionHeader:
     model: str | None = None
     transcript: str | None = None
     """The file that tells of it, where it lies on this machine."""
+    launch: int | None = None
+    """The launch that its agent was started by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +88,23 @@ class SessionBatch:
     base: Settings
     mark: str
     """Keyed hash of the session's own name: what happened in it before it was erased stays out."""
+    former_marks: tuple[str, ...] = ()
+    """The same as projects that were merged into this one hashed it."""
     ended: bool = False
+
+
+class EventOutcome(NamedTuple):
+    """What became of one event."""
+
+    what: Literal["stored", "revised", "replayed", "erased"]
+    stream: int | None
+    """None, as `seq`, of what was erased with its whole session."""
+    seq: int | None
+    exact: bool = False
+    """Of a replay: it says what is kept, and is no poorer telling of it."""
+
+
+_ERASED_WITH_SESSION: Final = EventOutcome("erased", None, None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,6 +121,8 @@ class SessionAppended:
     """Happened before the session was erased, and stay out."""
     elsewhere: set[int] = field(default_factory=set)
     """Streams of other sessions that had some of these events: a resume or fork of them."""
+    outcomes: list[EventOutcome] = field(default_factory=list)
+    """One for each event, in the order given."""
 
 
 def stream_name(agent: str, native: str) -> str:
@@ -137,19 +163,29 @@ def append_session(conn: Connection, batch: SessionBatch) -> SessionAppended:
     under any other: what a hook told comes under another key from the transcript. What it did since is new.
     Raises NotFound where the project was erased.
     """
-    known = known_keys(conn, batch.project, [batch.mark, *(e.key_hash for e in batch.events)])
+    known = known_before(conn, batch.project, batch.events, batch.mark, batch.former_marks)
+    known |= known_keys(conn, batch.project, [batch.mark, *(e.key_hash for e in batch.events)])
     stream = find_stream(conn, batch.project, "session", stream_name(batch.header.agent, batch.header.native))
     new = stream is None
+    if new:
+        name = stream_name(batch.header.agent, batch.header.native)
+        require_arrived(conn, batch.project, "session", name)
+        require_unmerged(conn, batch.project)
     until = erased_until(conn, known.get(batch.mark), lives=not new)
-    told = len(batch.events)
+    told = batch.events
     batch = _since_erased(batch, until)
-    erased = told - len(batch.events)
+    erased = len(told) - len(batch.events)
     if erased and not batch.events:
-        return SessionAppended(stream=None if stream is None else stream.id, erased=erased)
+        of_none = None if stream is None else stream.id
+        return SessionAppended(stream=of_none, erased=erased, outcomes=[_ERASED_WITH_SESSION] * erased)
     if stream is None:
         if all(e.key_hash in known for e in batch.events):  # all of another session
             streams = {known[e.key_hash].stream for e in batch.events}
-            return SessionAppended(stream=None, known=len(batch.events), erased=erased, elsewhere=streams)
+            outcomes = [_replayed(known[e.key_hash], e) for e in batch.events]
+            return SessionAppended(
+                stream=None, known=len(batch.events), erased=erased, elsewhere=streams,
+                outcomes=_with_erased(told, until, outcomes),
+            )  # fmt: skip
         stream = _create(conn, batch)
     settings = effective(batch.base, stream.project_settings, stream.settings)
     first = stream.last_seq + 1
@@ -159,8 +195,8 @@ def append_session(conn: Connection, batch: SessionBatch) -> SessionAppended:
     )  # fmt: skip
     if new and batch.events:
         write_mark(conn, batch.project, batch.mark, stream.id, until)
-    for event in batch.events:
-        taking.take(event)
+    outcomes = [taking.take(event) for event in batch.events]
+    taking.answer.outcomes = _with_erased(told, until, outcomes)
     if batch.ended and stream.last_seq > stream.covered_seq:
         taking.end_through = stream.last_seq
     _write(conn, taking)
@@ -170,11 +206,21 @@ def append_session(conn: Connection, batch: SessionBatch) -> SessionAppended:
         _arm(conn, stream, settings, taking.now, taking.end_through)
     if taking.rows:
         wake_embedder(conn, batch.project)
-        record_changes(conn, batch.project, [NewChange(
+        seq = record_changes(conn, batch.project, [NewChange(
             kind="session.appended", ref=row_id("ses", stream.id), subject=stream.subject, stream=stream.id,
             data={"first_seq": first, "last_seq": stream.last_seq},
         )])  # fmt: skip
+        note_appended(conn, stream.id, first, stream.last_seq, seq)
+    if new or batch.header.launch is not None:
+        _link(conn, batch, stream.id)
     return taking.answer
+
+
+def _link(conn: Connection, batch: SessionBatch, stream: int) -> None:
+    """After what was appended: a workstream that it is linked to only now gets all of it."""
+    header = batch.header
+    session = NativeSession(agent=header.agent, native=header.native, parent=header.parent, stream=stream)
+    link_session(conn, batch.project, session, header.launch)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -193,11 +239,11 @@ class _Taking:
     """To be written, by key."""
     end_through: int = 0
 
-    def take(self, event: NewSessionEvent) -> None:
+    def take(self, event: NewSessionEvent) -> EventOutcome:
         same = self.known.get(event.key_hash) or self._told_before(event)
         if same is not None and (same.stream != self.stream.id or not _completes(same, event)):
             self._hear(same, event)
-            return
+            return _replayed(same, event)
         if same is None:
             self.answer.stored += 1
             self.answer.genuine += event.counts
@@ -212,6 +258,7 @@ class _Taking:
         self._name(event, same)
         if event.kind in ENDS:
             self.end_through = self.stream.last_seq
+        return EventOutcome("stored" if same is None else "revised", self.stream.id, self.stream.last_seq)
 
     def _told_before(self, event: NewSessionEvent) -> KnownKey | None:
         if not event.has_no_id:
@@ -266,8 +313,26 @@ def _since_erased(batch: SessionBatch, until: int) -> SessionBatch:
     """Without what was erased; its title is made of the first words. What nobody dated may be of before."""
     if not until:
         return batch
-    events = tuple(e for e in batch.events if e.dated and e.occurred_at_us > until)
+    events = tuple(e for e in batch.events if _is_since(e, until))
     return replace(batch, header=replace(batch.header, title=None), events=events)
+
+
+def _is_since(event: NewSessionEvent, until: int) -> bool:
+    return not until or (event.dated and event.occurred_at_us > until)
+
+
+def _with_erased(told: Sequence[NewSessionEvent], until: int, outcomes: list[EventOutcome]) -> list[EventOutcome]:
+    """The outcomes of those since an erase, between those that stay out."""
+    if len(told) == len(outcomes):
+        return outcomes
+    since = iter(outcomes)
+    return [next(since) if _is_since(event, until) else _ERASED_WITH_SESSION for event in told]
+
+
+def _replayed(known: KnownKey, event: NewSessionEvent) -> EventOutcome:
+    """A key without a payload is that of an erased event, which stays out."""
+    what: Literal["replayed", "erased"] = "replayed" if known.payload else "erased"
+    return EventOutcome(what, known.stream, known.seq, exact=known.payload == event.payload_hash)
 
 
 def _create(conn: Connection, batch: SessionBatch) -> StreamRow:
@@ -489,10 +554,10 @@ def quiet_transcripts(conn: Connection, limit: int = 50) -> list[QuietTranscript
     return [QuietTranscript(agent=r[0], path=r[1], worktree=r[2]) for r in conn.rows(_QUIET, asked)]
 
 
-_PROJECT_OF = text("""
-select p.name from sessions x join streams s on s.id = x.stream_id and s.erased_at is null
+_PROJECT_OF = text(f"""
+select {shown("p")} from sessions x join streams s on s.id = x.stream_id and s.erased_at is null
   join subjects u on u.id = s.subject_id and u.erased_at is null join projects p on p.id = x.project_id
-where x.agent = :agent and x.native_id = :native and p.erased_at is null and p.workspace_id = 1
+where x.agent = :agent and x.native_id = :native and p.erased_at is null
 order by x.stream_id limit 1""")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from sqlalchemy import text
 from everkept.config import Settings
 from everkept.domain.ids import row_id
 from everkept.store.connection import Connection, Row
+from everkept.store.pauses import PauseRow, list_pauses, why_job_waits
 from everkept.store.periodic import list_periodic
 from everkept.store.providers import list_providers
 
@@ -161,22 +162,24 @@ class StatusRow:
     asked_again: int
     lanes: list[LaneRow]
     reviews: list[ReviewsRow]
+    pauses: list[PauseRow]
 
 
 def read_status(conn: Connection, project: int | None, settings: Settings) -> StatusRow:
     """The state of one project, or of the whole store (None)."""
     backlog = read_backlog(conn, project)
     workers = read_workers(conn, settings)
+    pauses = list_pauses(conn)
     counters: dict[str, float] = dict(conn.rows(_COUNTERS))
     return StatusRow(
         at=conn.now(), store=_store(conn), messages=_number(conn, _MESSAGES, project) - _number(conn, _ERASED, project),
         episodes=_number(conn, _EPISODES, project), facts=_number(conn, _FACTS, project), backlog=backlog,
-        stages=read_stages(conn, project), stuck=read_stuck(conn, project, any_worker=bool(workers)),
+        stages=read_stages(conn, project), stuck=read_stuck(conn, project, settings, pauses, any_worker=bool(workers)),
         given_up=read_given_up(conn, project), timings=[read_timing(conn, project, s) for s in _TIMES], workers=workers,
         periodic=read_periodic(conn), providers=read_providers(conn, settings),
         checks=read_checks(conn, project, backlog, settings), refused_finishes=int(counters.get("refused_finishes", 0)),
         asked_again=int(counters.get("asked_again", 0)), lanes=read_lanes(conn, project),
-        reviews=read_reviews(conn, project),
+        reviews=read_reviews(conn, project), pauses=pauses,
     )  # fmt: skip
 
 
@@ -313,7 +316,7 @@ def read_stages(conn: Connection, project: int | None) -> dict[str, int]:
 
 # ---- what needs a hand
 
-_ITEM = """select j.id, u.name, j.kind, j.attempts, j.error, {since}, j.owner from jobs j
+_ITEM = """select j.id, u.name, j.kind, j.attempts, j.error, {since}, j.owner, j.uses from jobs j
 join lanes l on l.id = j.lane_id left join subjects u on u.id = l.subject_id
 where (:project is null or +j.project_id = :project) and """
 _LEASE_ENDED = text(
@@ -336,7 +339,9 @@ _GIVEN_UP = text(
 )
 
 
-def read_stuck(conn: Connection, project: int | None, *, any_worker: bool) -> list[ItemRow]:
+def read_stuck(
+    conn: Connection, project: int | None, settings: Settings, pauses: Sequence[PauseRow], *, any_worker: bool
+) -> list[ItemRow]:
     """Ended leases, then what failed more than once, then what is due and not begun; each job once."""
     now = conn.now()
     params = {"project": project, "now": now, "before": now - OVERDUE_US, "limit": LISTED_MAX}
@@ -345,7 +350,8 @@ def read_stuck(conn: Connection, project: int | None, *, any_worker: bool) -> li
     items += [_item(r, r[4]) for r in conn.rows(_FAILING, params)]
     why = NOT_BEGUN if any_worker else NO_WORKER
     for state in ("waiting", "ready"):
-        items += [_item(r, r[4] or why) for r in conn.rows(_OVERDUE[state], params)]
+        overdue = conn.rows(_OVERDUE[state], params)
+        items += [_item(r, why_job_waits(pauses, r[2], r[7], settings) or r[4] or why) for r in overdue]
     once: dict[str, ItemRow] = {}
     for item in items:
         once.setdefault(item.id, item)
@@ -374,19 +380,24 @@ def _cut(error: str | None) -> str | None:
 
 _TIMES = {
     stage: text(f"""
-select {column} - opened_at from windows where {column} > :since and {_IN} order by 1""")
+with spans as (select {column} - opened_at as span from windows where {column} > :since and {_IN}),
+ranked as (select span, row_number() over (order by span) as place, count(*) over () as of_all from spans)
+select count(*), min(case when place * 100 >= of_all * 50 then span end),
+  min(case when place * 100 >= of_all * 95 then span end) from ranked""")
     for stage, column in (("summary", "summary_at"), ("facts", "facts_at"))
 }
 
 
 def read_timing(conn: Connection, project: int | None, stage: str) -> TimingRow:
-    spans = [r[0] / 1e6 for r in conn.rows(_TIMES[stage], {"project": project, "since": conn.now() - DAY_US})]
-    return TimingRow(stage=stage, completed=len(spans), p50_s=_percentile(spans, 50), p95_s=_percentile(spans, 95))
+    """Percentiles are of the nearest rank."""
+    row = conn.first(_TIMES[stage], {"project": project, "since": conn.now() - DAY_US})
+    assert row is not None
+    completed, p50, p95 = row
+    return TimingRow(stage=stage, completed=completed, p50_s=_seconds(p50), p95_s=_seconds(p95))
 
 
-def _percentile(ordered: Sequence[float], percent: int) -> float | None:
-    """The nearest rank."""
-    return ordered[-(-len(ordered) * percent // 100) - 1] if ordered else None
+def _seconds(us: int | None) -> float | None:
+    return None if us is None else us / 1e6
 
 
 # ---- who works
@@ -452,20 +463,18 @@ def _uses_of(pool: str, settings: Settings) -> list[str]:
 # ---- the three thresholds of `status --check`
 
 # Failures are counted from the histories: of what is failing or given up now, and of what ended well within the hour.
+_NO_FAILURE = ", ".join(f"'{name}'" for name in NOT_A_FAILURE)
 _FAILED = text(f"""
-select history from jobs where history <> '[]' and finished_at is null and kind = :kind and {_IN}
-union all select history from jobs where history <> '[]' and finished_at > :since and kind || '' = :kind and {_IN}""")
+select count(*) from (
+  select history from jobs where history <> '[]' and finished_at is null and kind = :kind and {_IN}
+  union all select history from jobs where history <> '[]' and finished_at > :since and kind || '' = :kind and {_IN}
+) as failed, json_each(failed.history) past
+where past.value->>'at' > :since and past.value->>'class' not in ({_NO_FAILURE})""")
 
 
 def count_failures(conn: Connection, project: int | None, kind: str) -> int:
     """Failures of one kind of job in the last hour, as its jobs' histories have them (20 at most for each)."""
-    since = conn.now() - HOUR_US
-    rows = conn.rows(_FAILED, {"project": project, "kind": kind, "since": since})
-    return sum(_failures(json.loads(history), since) for (history,) in rows)
-
-
-def _failures(history: Iterable[dict[str, Any]], since: int) -> int:
-    return sum(1 for past in history if past["at"] > since and past["class"] not in NOT_A_FAILURE)
+    return int(conn.scalar(_FAILED, {"project": project, "kind": kind, "since": conn.now() - HOUR_US}))
 
 
 def read_checks(conn: Connection, project: int | None, backlog: BacklogRow, settings: Settings) -> list[CheckRow]:

@@ -15,6 +15,7 @@ import structlog
 from everkept.errors import EverkeptError, StoreFull, StoreUnavailable
 from everkept.ports.clock import Clock, SystemClock
 from everkept.ports.faults import Faults, NoFaults
+from everkept.store.bell import Bell
 from everkept.store.connection import Connection
 from everkept.store.dialect import sqlite_dialect
 from everkept.store.migrate import SCHEMA, read_schema, upgrade
@@ -52,6 +53,7 @@ class Store:
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="everkept-reader") if threads else None
         self.on_due: Callable[[int], None] = lambda _due_at_us: None
         """Called after a commit that scheduled work, with the earliest due time. Only shortens a poll."""
+        self.bell = Bell()
         self.writer = Writer(self._write_connection, self.faults, wal_bytes=self._wal_bytes)
         self._wal = Path(f"{path}-wal")
         self._closed = False
@@ -120,6 +122,7 @@ class Store:
     def _write_connection(self) -> Connection:
         connection = Connection(self._open_raw(self.path, False), self._dialect, self.clock)
         connection.on_due = lambda due_at_us: self.on_due(due_at_us)
+        connection.on_change = self.bell.ring
         return connection
 
     def _wal_bytes(self) -> int:

@@ -18,12 +18,13 @@ from everkept.domain.erase import ERASED_MARK
 from everkept.domain.ids import ProjectId, StreamId, SubjectId
 from everkept.domain.jobs import Schedule
 from everkept.domain.passage import Analysed
-from everkept.errors import EverkeptError, KeyConflict, NotFound, SubjectConflict
+from everkept.errors import EverkeptError, KeyConflict, NotFound, SubjectConflict, SubjectMoved
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection, Row
 from everkept.store.effective import effective
 from everkept.store.hidden import SHOWN_PASSAGE
 from everkept.store.jobs import ensure_lane, schedule
+from everkept.store.merging import require_arrived, require_unmerged
 from everkept.store.projects import ensure_subject
 from everkept.store.search import NewPassage, index_passages, reopen_embeddings
 from everkept.store.writer import set_wise
@@ -51,6 +52,8 @@ class NewMessage:
     tokens: int
     model: str | None
     analysed: Analysed
+    former: tuple[tuple[str, str], ...] = ()
+    """Its key and payload as projects that were merged into this one hashed them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,8 @@ class Append:
     subject: str | None
     messages: tuple[NewMessage, ...]
     base: Settings
+    formers: int | None = None
+    """How many former projects of this one the messages are hashed for; None: whoever made them has looked just now."""
 
     @property
     def weight(self) -> int:
@@ -167,6 +172,8 @@ def find_thread(conn: Connection, project: int, name: str) -> StreamRow | None:
 def get_thread(conn: Connection, project: int, name: str) -> StreamRow:
     stream = find_thread(conn, project, name)
     if stream is None:
+        require_arrived(conn, project, "thread", name)
+        require_unmerged(conn, project)
         raise NotFound(f"there is no thread {name!r}; create it, or give a subject with the first message", thread=name)
     return stream
 
@@ -192,6 +199,7 @@ def create_thread(conn: Connection, project: int, name: str, subject: str, setti
     if stream is not None:
         _require_subject(stream, subject)
         return stream
+    require_arrived(conn, project, "thread", name)
     owner = ensure_subject(conn, project, subject)
     lane = ensure_lane(conn, project, owner)
     now = conn.now()
@@ -253,6 +261,7 @@ def set_thread_settings(conn: Connection, project: int, name: str, settings: str
 
 # ---- append
 
+_FORMERS = text("select count(*) from projects where merged_into = :project")
 _KEYS = text("""
 select key_hash, stream_id, seq, payload_hash, recorded_at, erased_at from events
 where project_id = :project and key_hash in (select value from json_each(:keys))""")
@@ -283,18 +292,35 @@ class _Known:
 
     def __init__(self, conn: Connection, items: Sequence[Append]) -> None:
         self.firsts: dict[int, _Firsts] = {}
+        self.formers = {p: int(conn.scalar(_FORMERS, {"project": p})) for p in {item.project for item in items}}
         by_project: dict[int, list[str]] = {}
         for item in items:
-            by_project.setdefault(item.project, []).extend([m.key_hash for m in item.messages if m.key_hash])
+            keys = by_project.setdefault(item.project, [])
+            keys.extend([m.key_hash for m in item.messages if m.key_hash])
+            keys.extend([key for m in item.messages if m.former for key, _ in m.former])
         for project, keys in by_project.items():
             rows = conn.rows(_KEYS, {"project": project, "keys": json.dumps(keys)}) if keys else []
             self.firsts[project] = {
                 key: (Appended(stream, seq, at, False), None if erased else payload)
                 for key, stream, seq, payload, at, erased in rows
             }
+        for item in items:
+            self._know_by_former_keys(item)
+
+    def _know_by_former_keys(self, item: Append) -> None:
+        """What was accepted in a project that was merged into this one is known by its key of today too."""
+        firsts = self.firsts[item.project]
+        for message in item.messages if firsts else ():
+            for key, payload_then in message.former:
+                if message.key_hash is not None and key in firsts:
+                    first, payload = firsts[key]
+                    firsts[message.key_hash] = first, message.payload_hash if payload == payload_then else payload
 
     def check(self, item: Append) -> None:
-        """Raises KeyConflict where a key of the batch was accepted before with another payload."""
+        """Raises KeyConflict where a key of the batch was accepted before with another payload, SubjectMoved where a
+        project was merged into this one since the batch was hashed."""
+        if item.formers is not None and item.formers != self.formers[item.project]:
+            raise SubjectMoved("a project was merged into this one just now; send the messages again")
         firsts = self.firsts[item.project]
         if not firsts:
             return

@@ -17,7 +17,7 @@ from everkept.store.connection import Connection
 from everkept.store.pages import NewPage, PageRow, delete_page, find_page, page_history, write_page
 
 CONSUMER: Final = "wiki"
-_OF_PAGES: Final = frozenset({"page.written", "page.deleted", "page.restored"})
+_OF_PAGES: Final = frozenset({"page.written", "page.deleted", "page.restored", "page.moved"})
 PAGES_AT_ONCE = 500
 HISTORY_MAX = 1_000
 
@@ -75,9 +75,11 @@ _STATES = text("""
 select p.id, p.name, p.created_at, p.change_seq, coalesce(c.cursor, 0),
   coalesce((select max(x.id) from erasures x where x.project_id = p.id), 0)
 from projects p left join consumers c on c.project_id = p.id and c.name = :consumer
-where p.erased_at is null order by p.id""")
+where p.erased_at is null and p.merged_into is null order by p.id""")
 _ERASED = text("""
-select 1 from projects where id = :project and created_at = :created_at and erased_at is not null""")
+select 1 from projects p where p.id = :project and p.created_at = :created_at and (p.erased_at is not null or exists (
+  select 1 from merges m join erasures x on x.project_id = p.merged_into and x.id > m.erasure
+  where m.source_id = p.id))""")
 _PAGES = """
 select g.id, g.kind, g.slug, g.title, v.body, g.version, v.author, g.source, g.updated_at, g.deleted_at, s.slug
 from pages g join page_versions v on v.page_id = g.id and v.version = g.version
@@ -108,7 +110,11 @@ def has_pages(conn: Connection, project: int) -> bool:
 
 
 def project_is_erased(conn: Connection, identity: str) -> bool:
-    """Whether this store had that project and erased it; a project that it never had is somebody else's."""
+    """Whether this store had that project and erased it; a project that it never had is somebody else's.
+
+    The wiki of one that was merged into another is followed no more, and stays until something is erased there: it may
+    hold the words of that.
+    """
     project, _, created_at = identity.partition(".")
     if not (project.isdecimal() and created_at.isdecimal()):
         return False

@@ -18,6 +18,7 @@ from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
 from everkept.store.effective import effective
 from everkept.store.jobs import schedule
+from everkept.store.pauses import PauseRow, list_pauses, why_kind_waits
 from everkept.store.streams import EVIDENCE, StreamRow, get_stream, timer
 
 SUMMARISE = "summarise_episode"
@@ -346,7 +347,7 @@ def stages_of(conn: Connection, windows: Sequence[WindowRow]) -> dict[int, dict[
     by_window: dict[tuple[int, str], list[tuple[Any, ...]]] = {}
     for row in _with_keys(conn, keys):
         by_window.setdefault((owners[row[0]], row[1]), []).append(row[2:])
-    held = conn.first(_HELD)
+    held, pauses = conn.first(_HELD), list_pauses(conn)
     resting = conn.rows(_EVENTS_BEING_ERASED)
     found = {}
     for w in windows:
@@ -358,7 +359,10 @@ def stages_of(conn: Connection, windows: Sequence[WindowRow]) -> dict[int, dict[
         told_by = DIGEST if w.kind == "session" else SUMMARISE
         summary = _stage(w.skipped_because, w.summary_at, by_window.get((w.id, told_by), []))
         facts = _stage(w.skipped_because, w.facts_at, by_window.get((w.id, EXTRACT), []))
-        found[w.id] = {"summary": _held(summary, held), "facts": _held(facts, held)}
+        found[w.id] = {
+            "summary": _paused(_held(summary, held), told_by, pauses),
+            "facts": _paused(_held(facts, held), EXTRACT, pauses),
+        }
     return found
 
 
@@ -386,6 +390,15 @@ def _held(stage: StageRow, held: tuple[Any, ...] | None) -> StageRow:
     if held is None or stage.state != "pending" or stage.job is None:
         return stage
     return replace(stage, reason=f"waits for the provider: {held[0]}", next_try_at=max(held[1], stage.next_try_at or 0))
+
+
+def _paused(stage: StageRow, kind: str, pauses: Sequence[PauseRow]) -> StageRow:
+    """A stage whose kind or provider a hand has paused is not tried again before somebody lets it."""
+    if stage.state not in ("pending", "failed") or stage.job is None:
+        return stage
+    provider = next((each.words() for each in pauses if each.what == "provider"), None)
+    why = why_kind_waits(pauses, kind) or provider
+    return stage if why is None else replace(stage, reason=why, next_try_at=None)
 
 
 _KEYED = text("""

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
@@ -22,6 +22,7 @@ import structlog
 
 from everkept.errors import StoreFull, StoreUnavailable
 from everkept.ports.faults import Faults
+from everkept.ports.tracing import TRACEPARENT
 from everkept.store.connection import Connection
 from everkept.store.sqlite import translate
 
@@ -68,6 +69,7 @@ class Call:
     args: tuple[Any, ...]
     future: Future[Any] | asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop | None = None
+    traceparent: str | None = field(default_factory=TRACEPARENT.get)
     outcome: Any = None
     failed: bool = False
 
@@ -314,6 +316,7 @@ class Writer:
     def _perform(self, connection: Connection, batch: list[Call]) -> None:
         start = time.perf_counter()
         function = batch[0].function
+        connection.traceparent = batch[0].traceparent
         if _is_set_wise(function):
             outcomes = function(connection, [call.args[0] for call in batch])
             for call, outcome in zip(batch, outcomes, strict=True):
@@ -373,4 +376,5 @@ def _without_waiting(raw: Any) -> Iterator[float]:
 
 
 def _batch_key(call: Call) -> Any:
-    return call.function if _is_set_wise(call.function) else id(call)
+    """What may be run at once. Each traced request is run alone, so that what it asks for is known as its own."""
+    return (call.function, call.traceparent) if _is_set_wise(call.function) else id(call)

@@ -14,6 +14,7 @@ from everkept.domain.jobs import Discard, Done, JobPolicy, Lease, Outcome, Snooz
 from everkept.errors import EverkeptError
 from everkept.ports.clock import Clock
 from everkept.ports.faults import Faults
+from everkept.ports.tracing import Span
 from everkept.store.connection import Connection
 from everkept.store.jobs import finish, require_lease
 from everkept.store.providers import note_answer
@@ -78,6 +79,7 @@ class JobContext:
         *,
         pool: str | None,
         started_s: float,
+        span: Span,
     ) -> None:
         self.store = store
         self.lease = lease
@@ -87,6 +89,7 @@ class JobContext:
         self._faults = faults
         self._pool = pool
         self._started_s = started_s
+        self.span = span
         self.answered = False
         """Whether the provider answered a question of this run."""
         self.at_fault = False

@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 
 from everkept.config import Settings
+from everkept.domain.ids import row_id
 from everkept.domain.jobs import Backoff, Lease, Outcome, Retry, Uses, after_failure
 from everkept.errors import (
     EverkeptError,
@@ -23,6 +24,7 @@ from everkept.errors import (
 )
 from everkept.ports.clock import Clock
 from everkept.ports.faults import Faults
+from everkept.ports.tracing import Facts, Span, span
 from everkept.store.connection import Connection
 from everkept.store.jobs import (
     USES,
@@ -37,6 +39,7 @@ from everkept.store.jobs import (
     renew_leases,
     running_by_use,
 )
+from everkept.store.pauses import is_pool_paused
 from everkept.store.providers import (
     failures_in_a_row,
     forget_other_pools,
@@ -127,11 +130,10 @@ class Runner:
         uses: dict[Uses, int] = {}
         for use in USES:
             pool = self._pools.get(use)
-            uses[use] = (
-                free
-                if pool is None
-                else permits_left(conn, pool, running.get(use, 0), self._settings.models.permits_max)
-            )
+            if pool is None:
+                uses[use] = free
+            elif not is_pool_paused(conn, pool):
+                uses[use] = permits_left(conn, pool, running.get(use, 0), self._settings.models.permits_max)
         probes = frozenset(u for u in USES if (pool := self._pools.get(u)) is not None and is_open(conn, pool))
         slots = max(self.slots, live_slots(conn, 3 * self._settings.work.heartbeat_s))
         request = ClaimRequest(
@@ -161,19 +163,31 @@ class Runner:
     # ---- one job
 
     async def _work(self, lease: Lease, trust: Trust) -> None:
+        """One job, known in every line of the log and traced below whoever asked for it."""
+        whose = {"job": row_id("job", lease.job), "kind": lease.kind, "project": row_id("prj", lease.project)}
+        facts: Facts = {f"everkept.{name}": value for name, value in whose.items()}
+        with (
+            structlog.contextvars.bound_contextvars(**whose),
+            span(f"job {lease.kind}", "consumer", parent=lease.traceparent, facts=facts) as found,
+        ):
+            await self._work_leased(lease, trust, found)
+            log.debug("job run ended", key=lease.key)
+
+    async def _work_leased(self, lease: Lease, trust: Trust, found: Span) -> None:
         self._faults.reach("runner.after_claim")
         started = self._clock.monotonic_s()
         kind = self._kinds.get(lease.kind)
         context = JobContext(
             self.store, lease, self._settings, self._clock, self._faults, self._tools, pool=self._pools.get(lease.uses),
-            started_s=started,
+            started_s=started, span=found,
         )  # fmt: skip
         try:
             outcome = await self._run(context, kind, trust, started)
             if not isinstance(outcome, Finished):
                 await self.store.write(self._book, lease, outcome, started)
         except LeaseLost:
-            log.warning("finish refused: the lease was lost", job=lease.job, kind=lease.kind, key=lease.key)
+            log.warning("finish refused: the lease was lost", key=lease.key)
+            found.fail(LeaseLost.code)
             await self._refuse(lease)
         except asyncio.CancelledError:
             await self._give_back(lease, started)
@@ -189,7 +203,7 @@ class Runner:
         lease = context.lease
         if kind is None:
             why = f"this worker does not know jobs of kind {lease.kind!r}; a newer one may have made it"
-            log.warning(why, job=lease.job)
+            log.warning(why)
             return Retry(self._clock.now_us() + UNKNOWN_KIND_US, "unknown_kind", why, spend=False)
         trust.ends_s = started + kind.policy.timeout_s
         try:
@@ -213,9 +227,8 @@ class Runner:
         lease = context.lease
         error_class = error.code if isinstance(error, EverkeptError) else "internal"
         text = error_text(error)
-        log.warning(
-            "job failed", job=lease.job, kind=lease.kind, key=lease.key, error_class=error_class, error=text[:300]
-        )
+        log.warning("job failed", key=lease.key, error_class=error_class, error=text[:300])
+        context.span.fail(error_class)
         try:
             if await self._fails_alone(context, error):
                 context.at_fault = True
@@ -227,10 +240,10 @@ class Runner:
         except LeaseLost:
             await self._refuse(lease)
         except StoreUnavailable as full:
-            log.warning("a failure cannot be booked yet", job=lease.job, error=error_text(full))
+            log.warning("a failure cannot be booked yet", error=error_text(full))
             self._unbooked.append((context, kind, error, error_class, text, started))
         except Exception as lost:  # noqa: BLE001  (nobody awaits this task: the lease runs out, and the job is retaken)
-            log.error("a failure could not be booked", job=lease.job, error=error_text(lost))
+            log.error("a failure could not be booked", error=error_text(lost))
 
     async def _fails_alone(self, context: JobContext, error: Exception) -> bool:
         """Whether the provider, which has failed for long, answers an ordinary question: then this one is at fault.
@@ -260,7 +273,8 @@ class Runner:
             except StoreUnavailable:
                 raise
             except Exception as lost:  # noqa: BLE001  (one that never can be booked must not keep all others waiting)
-                log.error("a failure could not be booked", job=self._unbooked[0][0].lease.job, error=error_text(lost))
+                job = row_id("job", self._unbooked[0][0].lease.job)
+                log.error("a failure could not be booked", job=job, error=error_text(lost))
             self._unbooked.pop(0)
 
     async def _refuse(self, lease: Lease) -> None:
@@ -268,7 +282,7 @@ class Runner:
         try:
             await self.store.write(refuse_finish)
         except EverkeptError as error:
-            log.error("a refused finish could not be counted", job=lease.job, error=str(error))
+            log.error("a refused finish could not be counted", job=row_id("job", lease.job), error=str(error))
 
     def _fail(
         self,
@@ -323,7 +337,7 @@ class Runner:
         try:
             await self.store.write(self._book, lease, retry, started)
         except EverkeptError as error:
-            log.info("a job could not be handed back; its lease runs out", job=lease.job, error=str(error))
+            log.info("a job could not be handed back; its lease runs out", error=str(error))
 
     def _learn(self, kind: str, ran_s: float) -> None:
         self._estimates[kind] += ESTIMATE_WEIGHT * (ran_s - self._estimates[kind])

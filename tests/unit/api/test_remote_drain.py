@@ -42,6 +42,7 @@ class FakeServer:
         self.taken: dict[str, dict[str, Any]] = {}
         self.names: list[str] = []
         self.refuses: dict[str, str] = {}
+        self.postpones: dict[str, float] = {}
         self.trouble: Callable[[str], EverkeptError | None] = lambda _: None
 
     async def take_events(self, body: Mapping[str, Any]) -> v.Ingested:
@@ -60,6 +61,11 @@ class FakeServer:
         if one["name"] in self.refuses:
             refused = v.Refusal(code="invalid_input", message=self.refuses[one["name"]])
             return v.RecordTaken(name=one["name"], taken=None, refused=refused)
+        if one["name"] in self.postpones:
+            postponed = v.Postponement(
+                code="rate_limited", message="too fast", retry_after_s=self.postpones[one["name"]]
+            )  # fmt: skip
+            return v.RecordTaken(name=one["name"], taken=None, refused=None, postponed=postponed)
         self.names.append(one["name"])
         return v.RecordTaken(name=one["name"], taken=self._take(one.get("events", ())), refused=None)
 
@@ -241,14 +247,61 @@ def test_a_record_that_the_server_refuses_is_set_aside_with_the_reason(home: Pat
     assert Spool(home).state().waiting == 0
 
 
-def test_a_record_that_the_server_stumbles_over_waits_and_keeps_no_other_waiting(
+def test_a_record_that_the_server_stumbles_over_waits_and_keeps_only_those_of_its_session_waiting(
     home: Path, server: FakeServer
 ) -> None:
-    names = prompts(home, 130)
-    server.trouble = lambda text: EverkeptError("inside") if '"prompt 3"' in text else None
-    drain(home, server, times=2)
-    assert server.names == [name for name in names if name != names[3]]
-    assert Spool(home).names() == {names[3]}
+    names = [
+        leave(home, "UserPromptSubmit", number, prompt=f"prompt {number}", session_id=f"s-{number % 10}")
+        for number in range(130)
+    ]
+    server.trouble = lambda text: EverkeptError("inside") if '"prompt 23"' in text else None
+    drained = drain(home, server, times=2)
+    behind = names[23::10]
+    assert server.names == [name for name in names if name not in behind]
+    assert Spool(home).names() == set(behind)
+    assert drained.waiting == dict.fromkeys(behind, "inside")
+
+
+def test_a_session_goes_on_in_its_order_once_the_server_takes_it_again(home: Path, server: FakeServer) -> None:
+    names = prompts(home, 5)
+    now = 0.0
+    server.trouble = lambda text: EverkeptError("inside") if '"prompt 1"' in text else None
+
+    async def look() -> None:
+        nonlocal now
+        drain = RemoteDrain(Spool(home), server, clock=lambda: now)
+        await drain.some()
+        server.trouble = lambda _: None
+        await drain.some()
+        assert server.names == names[:1]
+        now = remote_drain.STUMBLED_S
+        await drain.some()
+
+    asyncio.run(look())
+    assert server.names == names
+
+
+def test_a_postponed_record_waits_as_long_as_the_server_says(home: Path, server: FakeServer) -> None:
+    first = leave(home, "UserPromptSubmit", 0, prompt="prompt 0")
+    other = leave(home, "UserPromptSubmit", 1, prompt="prompt 1", session_id="s-2")
+    now = 0.0
+    server.postpones = {first: 30.0}
+
+    async def look() -> None:
+        nonlocal now
+        drain = RemoteDrain(Spool(home), server, clock=lambda: now)
+        assert (await drain.some()).waiting == {first: "too fast"}
+        assert server.names == [other]
+        server.postpones = {}
+        now = 29.0
+        await drain.some()
+        assert server.names == [other]
+        now = 30.0
+        await drain.some()
+
+    asyncio.run(look())
+    assert server.names == [other, first]
+    assert aside(home) == []
 
 
 def test_after_a_failure_the_server_is_left_alone_as_long_as_it_says(home: Path, server: FakeServer) -> None:

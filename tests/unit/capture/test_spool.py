@@ -39,6 +39,12 @@ def test_records_come_in_the_order_of_their_times(home: Path) -> None:
     assert [record.name for record in found] == [names[1], names[0], names[3]]
 
 
+def test_only_what_came_before_a_record_is_looked_for(home: Path) -> None:
+    first, second, third = (write(home, NS + offset) for offset in (1, 2, 3))
+    assert [record.name for record in Spool(home).records(10, before=third)] == [first, second]
+    assert Spool(home).records(10, before=first) == []
+
+
 def test_a_home_without_a_spool_has_no_records(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "nowhere")
     assert spool.records(10) == []

@@ -2,7 +2,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from everkept.domain.text import TERM_PUNCTUATION, query_terms, stem, terms, words
+from everkept.domain.text import TERM_PUNCTUATION, fold, query_terms, stem, terms, words
 
 
 @pytest.mark.parametrize(
@@ -125,3 +125,24 @@ def test_stemming_in_several_threads_gives_what_one_thread_gives() -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda chunk: [terms(w) for w in chunk], [words] * 4))
     assert found == [expected] * 4
+
+
+def test_a_line_that_is_not_ascii_changes_nothing_of_the_others() -> None:
+    lines = ["$ make LINT", "→ failed (exit code 2)", "src/getUser.ts: l’été naïve", "日本語のカタカナ, 1,234.5"]
+    assert terms("\n".join(lines[:2])) == [*terms(lines[0]), *terms(lines[1])]
+    assert words("\n".join(lines)) == [word for line in lines for word in words(line)]
+    assert fold("\n".join(lines)).split("\n") == [fold(line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("said", "parts"),
+    [
+        ("getUserName", ["get", "user", "name"]),
+        ("x" * 61 + "aBc", ["x" * 61 + "a"]),  # its seam is among the first 64 characters
+        ("x" * 62 + "aBc", []),  # and here it is not
+        ("plain words", []),
+        ("HTTP2Server", []),
+    ],
+)
+def test_words_that_camel_case_holds_are_terms_of_their_own(said: str, parts: list[str]) -> None:
+    assert terms(said)[1 if " " not in said else 2 :] == [stem(part) for part in parts]

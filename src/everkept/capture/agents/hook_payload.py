@@ -193,6 +193,7 @@ class _Told:
             cwd=text_in(dict(self._record), "cwd") or None,
             branch=text_in(self._place, "branch") or None,
             model=find_text(self.payload, ("model", "model.id", "model.display_name")) or None,
+            launch=text_in(dict(self._record), "launch") or None,
             extra={"native": self.native, **kept, **(extra or {})},
             **fields,
         )

@@ -28,24 +28,35 @@ _OUR_BLOCK = re.compile(
 """As `domain.context` composes it, to its last line, or to the end where it was cut. The mark alone is anybody's."""
 
 
-def prepare(events: Iterable[AgentEvent], *, secret: bytes, now_us: int) -> tuple[NewSessionEvent, ...]:
+def prepare(
+    events: Iterable[AgentEvent], *, secret: bytes, now_us: int, former: Sequence[bytes] = ()
+) -> tuple[NewSessionEvent, ...]:
     """Ready for `append_session`. An event without a time has that of the one before it, the first one `now_us`.
 
-    `secret` is the project's: what is kept of keys and payloads tells nothing without it.
+    `secret` is the project's: what is kept of keys and payloads tells nothing without it. `former`: those of the
+    projects that were merged into it, in which an event may have been told before.
     """
     ready = []
     at: int | None = None
     for event in events:
         at = at if event.occurred_at_us is None else event.occurred_at_us
-        ready.append(_prepare(event, at, now_us, secret))
+        ready.append(_prepare(event, at, now_us, secret, former))
     return tuple(ready)
 
 
-def _prepare(event: AgentEvent, told_at: int | None, now_us: int, secret: bytes) -> NewSessionEvent:
+def _hashes(event: AgentEvent, secret: bytes) -> tuple[str, str]:
+    """(key, payload)."""
+    return _digest(f"natural:{event.key}", secret), _digest(_payload(event), secret)
+
+
+def _prepare(
+    event: AgentEvent, told_at: int | None, now_us: int, secret: bytes, former: Sequence[bytes]
+) -> NewSessionEvent:
     at = now_us if told_at is None else told_at
     clean = without_ours(redacted(event))
     content, metadata = kept(clean)
     name = clean.tool.name if clean.tool is not None else None
+    key_hash, payload_hash = _hashes(event, secret)
     return NewSessionEvent(
         kind=event.kind,
         role=ROLES.get(event.kind, "system"),
@@ -53,8 +64,8 @@ def _prepare(event: AgentEvent, told_at: int | None, now_us: int, secret: bytes)
         content=content,
         metadata=metadata,
         occurred_at_us=at,
-        key_hash=_digest(f"natural:{event.key}", secret),
-        payload_hash=_digest(_payload(event), secret),
+        key_hash=key_hash,
+        payload_hash=payload_hash,
         source=event.source,
         rank=_rank(event),
         evidence=event.evidence,
@@ -62,6 +73,7 @@ def _prepare(event: AgentEvent, told_at: int | None, now_us: int, secret: bytes)
         tokens=estimate_tokens(content),
         analysed=analyse(_searched(clean, content), speaker=name, occurred_at_us=at),
         dated=told_at is not None,
+        former=tuple(_hashes(event, other) for other in former),
     )
 
 

@@ -73,15 +73,12 @@ def unusable_rules(engine: EngineName | None = None) -> tuple[Unusable, ...]:
 
 def _spans(image: bytes, engine: EngineName) -> Iterator[tuple[int, int, int, str]]:
     """(start, end, rank, rule) of all hits; a lower rank says more about what was found."""
-    rules, words_of, find_words = _rules(engine)
-    words = find_words(image)
-    for rank, rule in enumerate(rules):
-        if words.isdisjoint(words_of[rank]):
-            continue
-        for found in rule.find(image, engine):
+    rules, ranks_of, find_words = _rules(engine)
+    for rank in {rank for word in find_words(image) for rank in ranks_of[word]}:
+        for found in rules[rank].find(image, engine):
             start, end = whole_markers(image, *found)
             if not is_taken(image[start:end]):
-                yield start, end, rank, rule.id
+                yield start, end, rank, rules[rank].id
 
 
 def _merged(spans: Iterator[tuple[int, int, int, str]]) -> list[Found]:
@@ -100,13 +97,12 @@ def _merged(spans: Iterator[tuple[int, int, int, str]]) -> list[Found]:
 
 
 @cache
-def _rules(engine: EngineName) -> tuple[list[Rule], list[frozenset[int]], Callable[[bytes], set[int]]]:
-    """The rules that run on this engine, the numbers of each one's keywords, and what finds those in an image."""
+def _rules(engine: EngineName) -> tuple[list[Rule], list[list[int]], Callable[[bytes], set[int]]]:
+    """The rules that run on this engine, those of each keyword, and what finds the keywords of an image; by number."""
     unusable = {rule.rule for rule in unusable_rules(engine)}
     vendored: list[VendoredRule] = [rule for rule in vendored_rules() if rule.id not in unusable]
     rules: list[Rule] = [_PrivateKeyRule(), *(rule for rule in vendored if rule.id != GENERIC)]
     rules += [*CREDENTIAL_RULES, *ASSIGNMENT_RULES, *(rule for rule in vendored if rule.id == GENERIC), *HOOK_RULES]
     words = sorted({word for rule in rules for word in rule.keywords})
-    number = {word: place for place, word in enumerate(words)}
-    words_of = [frozenset(number[word] for word in rule.keywords) for rule in rules]
-    return rules, words_of, word_finder(words, engine)
+    ranks_of = [[rank for rank, rule in enumerate(rules) if word in rule.keywords] for word in words]
+    return rules, ranks_of, word_finder(words, engine)

@@ -11,12 +11,11 @@ from typing import Final
 from everkept.domain.digest.turns import sentences
 from everkept.domain.pages import Section, sections_of
 from everkept.domain.review.quotes import short
-from everkept.domain.review.values import EVIDENCE_MAX, TARGET_KINDS, KnownPage, Quote
+from everkept.domain.review.shortlist import Shortlist, letters_of
+from everkept.domain.review.values import EVIDENCE_MAX, READ_CHARS, TARGET_KINDS, KnownPage, Quote
 from everkept.domain.review.wish import Wish, wish_of
 from everkept.domain.text import query_terms
 
-READ_CHARS: Final = 16_000
-"""Of a page: what is longer is read as far as this."""
 _SAYS: Final = 0.8
 _BEARS: Final = 0.6
 _ABOUT_MIN: Final = 3
@@ -34,26 +33,35 @@ class Line:
     wish: Wish
 
 
-def lines_of(page: KnownPage) -> Iterator[str]:
+def lines_of(page: KnownPage) -> tuple[str, ...]:
     """What a page says, a line at a time, without its marks: no quotes of its sources."""
     return _lines(page.body[:READ_CHARS])
 
 
-def _lines(body: str) -> Iterator[str]:
-    for line in body.splitlines():
-        if line.strip() and not line.lstrip().startswith((">", "```", "~~~")):
-            yield _MARKUP.sub("", line).strip()
+@lru_cache(maxsize=1024)
+def _lines(body: str) -> tuple[str, ...]:
+    """Kept, since every review of a project looks at the same pages."""
+    lines = ((line, line.lstrip()) for line in body.splitlines())
+    return tuple(plain_line(line) for line, text in lines if text and not text.startswith((">", "```", "~~~")))
 
 
-def wishes_of(page: KnownPage) -> list[Line]:
-    return [Line(page, line, wish) for line, wish in _wishes_in(page.body[:READ_CHARS])]
+def plain_line(line: str) -> str:
+    """Without the marks of a list or a heading."""
+    return _MARKUP.sub("", line).strip()
+
+
+def wishes_of(page: KnownPage, about: Shortlist | None = None) -> Iterator[Line]:
+    """Its lines that want something; `about`: only of those that may hold enough of some stems."""
+    for line, letters in _lettered(page.body[:READ_CHARS]):
+        if about is None or about.may_hold(letters):
+            wishes = (wish_of(sentence) for sentence in sentences(line))
+            yield from (Line(page, line, wish) for wish in wishes if wish.tells)
 
 
 @lru_cache(maxsize=1024)
-def _wishes_in(body: str) -> tuple[tuple[str, Wish], ...]:
-    """(line, what it wants). Kept, since every review of a project looks at the same pages."""
-    found = ((line, wish_of(sentence)) for line in _lines(body) for sentence in sentences(line))
-    return tuple((line, wish) for line, wish in found if wish.tells)
+def _lettered(body: str) -> tuple[tuple[str, str], ...]:
+    """(line, its letters). Kept, as the lines are."""
+    return tuple((line, letters_of(line)) for line in _lines(body))
 
 
 def section_with(page: KnownPage, line: str) -> Section | None:
@@ -74,23 +82,22 @@ class Known:
     def __init__(self, pages: Sequence[KnownPage]) -> None:
         self.pages = tuple(pages)
         self._by_slug = {page.slug: page for page in pages}
-        self._lines: list[Line] | None = None
 
     def find(self, slug: str) -> KnownPage | None:
         return self._by_slug.get(slug)
 
-    def lines(self) -> list[Line]:
-        if self._lines is None:
-            self._lines = [line for page in self.pages for line in wishes_of(page)]
-        return self._lines
-
     def says(self, wish: Wish) -> KnownPage | None:
         """The page that wants the same, in whatever words."""
-        return next((line.page for line in self.lines() if line.wish.is_like(wish)), None)
+        return next((line.page for line in self._about(wish) if line.wish.is_like(wish)), None)
 
     def contradicting(self, wish: Wish) -> Line | None:
         """The line of a rule that wants the opposite."""
-        return next((one for one in self.lines() if one.page.kind == "rule" and one.wish.contradicts(wish)), None)
+        return next((one for one in self._about(wish) if one.page.kind == "rule" and one.wish.contradicts(wish)), None)
+
+    def _about(self, wish: Wish) -> Iterator[Line]:
+        """All lines whose wish may overlap with this one."""
+        shortlist = Shortlist(wish.terms, wish.common_least)
+        return (line for page in self.pages for line in wishes_of(page, shortlist))
 
     def holding(self, texts: Sequence[str]) -> KnownPage | None:
         """The page in which nearly all of these stand verbatim, such as the steps of a procedure."""
@@ -100,15 +107,20 @@ class Known:
     def saying(self, text: str) -> KnownPage | None:
         """The page that has nearly all words of the text."""
         wanted = frozenset(query_terms(text))
-        return next((page for page in self.pages if _share(wanted, page) >= _SAYS), None)
+        return next((page for page in self._holding(wanted, _SAYS) if _share(wanted, page) >= _SAYS), None)
 
     def about(self, wanted: frozenset[str], kind: str) -> KnownPage | None:
         """The page of this kind that has most of these word stems, and more than half of them."""
         if len(wanted) < _ABOUT_MIN:
             return None
-        shares = [(_share(wanted, page), page) for page in self.pages if page.kind == kind]
+        shares = [(_share(wanted, page), page) for page in self._holding(wanted, _BEARS) if page.kind == kind]
         best = max(shares, key=lambda one: (one[0], -one[1].id), default=None)
         return best[1] if best is not None and best[0] >= _BEARS else None
+
+    def _holding(self, wanted: frozenset[str], share: float) -> Iterator[KnownPage]:
+        """All pages that may have this share of the stems."""
+        shortlist = Shortlist(wanted, share * len(wanted))
+        return (page for page in self.pages if shortlist.may_hold(_letters(page.title, page.body)))
 
     def bearing(self, text: str, most: int) -> list[KnownPage]:
         """Pages that share words with the text, those that share most first: what a model is shown of the store."""
@@ -125,6 +137,11 @@ def is_target(page: KnownPage) -> bool:
 
 def _share(wanted: frozenset[str], page: KnownPage) -> float:
     return len(wanted & terms_of(page.title, page.body)) / len(wanted) if wanted else 0.0
+
+
+@lru_cache(maxsize=1024)
+def _letters(title: str, body: str) -> str:
+    return letters_of(f"{title}\n{body[:READ_CHARS]}")
 
 
 @lru_cache(maxsize=1024)

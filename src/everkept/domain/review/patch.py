@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from everkept.domain.pages import Span, slug_of, spans_of
@@ -26,11 +27,17 @@ def patched(body: str, draft: Draft) -> str:
         case "append":
             return _at_end(body, words, newline)
         case "add_section":
-            if any(span.section.anchor == slug_of(draft.section) for span in spans_of(draft.title, body)):
+            if any(span.section.anchor == slug_of(draft.section) for span in _spans(draft.title, body)):
                 raise Conflict(f"the page has a section {draft.section!r} already", section=draft.section)
             return _at_end(body, f"## {draft.section}{newline * 2}{words}", newline)
         case "replace_section":
             return _in_place(body, words, _section(body, draft), newline)
+
+
+@lru_cache(maxsize=8)
+def _spans(title: str, body: str) -> tuple[Span, ...]:
+    """Kept, since all that awaits a decision on a page is tried on the same text."""
+    return tuple(spans_of(title, body))
 
 
 def _at_end(body: str, words: str, newline: str) -> str:
@@ -43,7 +50,7 @@ def _at_end(body: str, words: str, newline: str) -> str:
 
 def _section(body: str, draft: Draft) -> Span:
     # Only the text before the first heading has the page's title; what it is called counts for its hash.
-    found = next((s for s in spans_of(draft.title, body) if s.section.anchor == draft.section), None)
+    found = next((s for s in _spans(draft.title, body) if s.section.anchor == draft.section), None)
     if found is None:
         raise Conflict(f"the page has no section {draft.section!r} any more", section=draft.section)
     if found.section.text_hash != draft.section_hash:

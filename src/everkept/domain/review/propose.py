@@ -17,6 +17,7 @@ from everkept.domain.review.repeated import Repeated, each_once, wishes_repeated
 from everkept.domain.review.signatures import without_placeholders
 from everkept.domain.review.steps import chained, follows, merged
 from everkept.domain.review.values import (
+    READ_CHARS,
     TARGET_KINDS,
     Action,
     Draft,
@@ -152,7 +153,7 @@ def _replaced(group: Repeated, against: Line, words: str, why: str, rejected: fr
             action="replace_section", kind="rule", slug=page.slug, title=page.title, section=section.anchor,
             body="\n".join([*lines[:at], words.rstrip("\n"), *lines[end:]]), section_hash=section.text_hash,
             base=page.version, why=f"{why} The page says the opposite.", confidence=group.confidence,
-            signature=group.first.signature, evidence=group.quotes,
+            signature=group.first.signature, evidence=group.quotes, alike=group.signatures,
         )  # fmt: skip
         if draft.fingerprint not in rejected:
             yield draft
@@ -274,8 +275,10 @@ def _written(
     group: Repeated, kind: TargetKind, page: KnownPage | None, names: Sequence[_Name], words: _Words, known: Known,
     rejected: frozenset[str],
 ) -> Iterator[_Made]:  # fmt: skip
-    """Onto `page`, or one of these names; else a new one. What was rejected under any of the names stays rejected."""
-    page = page or next(filter(None, (known.find(name.slug) for name in names)), None)
+    """Onto `page` if it can be read whole, or onto one of these names; else a new one. What was rejected under any of
+    the names stays rejected."""
+    named = next(filter(None, (known.find(name.slug) for name in names)), None)
+    page = named if page is None or len(page.body) > READ_CHARS else page
     if page is not None and not is_target(page):
         reason = "the page about it is pinned" if page.pinned else f"a {page.kind} page has this name"
         yield Refusal(what=f"{kind} {page.slug}", reason=reason)
@@ -295,5 +298,5 @@ def _draft(
 ) -> Draft:
     return Draft(
         action=action, kind=kind, slug=slug, title=words.title, body=words.body, base=base, why=words.why,
-        confidence=group.confidence, signature=signature, evidence=group.quotes,
+        confidence=group.confidence, signature=signature, evidence=group.quotes, alike=group.signatures,
     )  # fmt: skip

@@ -21,6 +21,10 @@ class Repeated:
         return self.seen[0]
 
     @property
+    def signatures(self) -> tuple[str, ...]:
+        return tuple(one.signature for one in self.seen)
+
+    @property
     def sessions(self) -> int:
         """At least so many: a session that said it twice in different words counts once."""
         streams = {quote.stream for one in self.seen for quote in one.quotes}

@@ -1,19 +1,21 @@
-"""Pages of which all files and commands that they name are gone.
+"""Pages that name files and commands which are gone.
 
 Judged only where the checkout is, on its default branch, and twice at least a day apart: a branch that lacks a file, or
-a checkout in the middle of a rebase, says nothing.
+a checkout in the middle of a rebase, says nothing. Where all is gone that a page names, it is proposed to go; where all
+is gone that some of its lines name, the section without them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
 from everkept.domain.command_line import program_words, steps_of
-from everkept.domain.review.known import is_target, lines_of, sources_in
-from everkept.domain.review.values import Draft, KnownPage, Observation, Quote, TargetKind
+from everkept.domain.pages import Section, sections_of
+from everkept.domain.review.known import is_target, lines_of, plain_line, sources_in
+from everkept.domain.review.values import Action, Draft, KnownPage, Observation, Quote, TargetKind
 from everkept.domain.review.wish import wish_of
 
 APART_US: Final = 24 * 3_600 * 1_000_000
@@ -37,55 +39,71 @@ class Named:
     """The path; of a task how it is run: `make lint`, `npm run build`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gone:
-    """A page of which nothing that it names was found."""
+def stale_draft(page: KnownPage, gone: Collection[Named]) -> Draft | None:
+    """What is proposed where these of its names were gone twice, a day apart; None where nothing follows from that.
 
-    page: int
-    version: int
-    names: tuple[Named, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """What was found when a checkout was looked at, on its default branch."""
-
-    at_us: int
-    gone: tuple[Gone, ...]
-
-
-def look_at(
-    pages: Sequence[KnownPage], exists: Callable[[Named], bool | None], *, at_us: int, branch: str | None,
-    default: str | None,
-) -> Look | None:  # fmt: skip
-    """`exists`: of one name, None where it cannot be told. None where the checkout is not on its default branch."""
-    if branch is None or branch != default:
+    A pinned page stays as it is.
+    """
+    names = names_in(page)
+    lost = [name for name in names if name in gone]
+    if not lost or not is_target(page):
         return None
-    return Look(at_us=at_us, gone=tuple(_gone(pages, exists)))
+    if len(lost) == len(names):
+        return _draft(page, "retire", f"All that it names is gone: {_listed(lost)}", lost)
+    shorter = next(filter(None, (_without_lost(one, gone) for one in sections_of(page.title, page.body))), None)
+    if shorter is None:
+        return None
+    section, body, dropped = shorter
+    return _draft(page, "replace_section", f"What lines of it name is gone: {_listed(dropped)}", dropped, section, body)
 
 
-def _gone(pages: Sequence[KnownPage], exists: Callable[[Named], bool | None]) -> Iterator[Gone]:
-    for page in pages:
-        names = names_in(page) if is_target(page) else ()
-        if names and all(exists(name) is False for name in names):
-            yield Gone(page=page.id, version=page.version, names=names)
+def _without_lost(section: Section, gone: Collection[Named]) -> tuple[Section, str, Sequence[Named]] | None:
+    """(the section, its text without the lines whose names are all gone, those names), if there are any, and any text
+    is left. The quotes below such a line go with it."""
+    kept: list[str] = []
+    dropped: list[Named] = []
+    drops = False
+    for line in section.body.splitlines():
+        if not line.lstrip().startswith(">"):
+            names = list(_names_in_line(plain_line(line)))
+            drops = bool(names) and all(name in gone for name in names)
+            dropped += names if drops else []
+        if not drops:
+            kept.append(line)
+    body = "\n".join(kept)
+    says = any(line.strip() and not line.lstrip().startswith(">") for line in kept)
+    return (section, body, list(dict.fromkeys(dropped))) if dropped and says else None
 
 
-def stale_drafts(before: Look, now: Look, pages: Sequence[KnownPage], rejected: frozenset[str]) -> tuple[Draft, ...]:
-    """Proposals to retire what was gone both times, in the version that it has; none where a day has not passed."""
-    if now.at_us - before.at_us < APART_US:
-        return ()
-    was = {(gone.page, gone.version) for gone in before.gone}
-    by_id = {page.id: page for page in pages}
-    twice = [gone for gone in now.gone if (gone.page, gone.version) in was and gone.page in by_id]
-    drafts = [_retired(by_id[gone.page], gone) for gone in twice if by_id[gone.page].version == gone.version]
-    return tuple(draft for draft in drafts if draft.fingerprint not in rejected)
+def _listed(names: Sequence[Named]) -> str:
+    more = len(names) - _NAMES_SHOWN
+    shown = ", ".join(f"`{name.text}`" for name in names[:_NAMES_SHOWN])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _draft(
+    page: KnownPage, action: Action, found: str, lost: Sequence[Named], section: Section | None = None, body: str = ""
+) -> Draft:
+    shape = f"gone: {' '.join(name.text for name in sorted(lost))}"
+    return Draft(
+        action=action, kind=cast(TargetKind, page.kind), slug=page.slug, title=page.title, body=body,
+        section="" if section is None else section.anchor,
+        section_hash="" if section is None else section.text_hash, base=page.version, confidence=CONFIDENCE,
+        evidence=sources_in(page), why=f"{found}, looked for twice on the default branch, a day apart.",
+        signature=Observation(kind="error", shape=shape, quote=Quote(stream=0, seq=0, text="")).signature,
+    )  # fmt: skip
 
 
 def names_in(page: KnownPage) -> tuple[Named, ...]:
     """Files and tasks in its code spans; not in lines that forbid something, for what they name need not be there."""
-    spans = (span for line in lines_of(page) if not wish_of(line).unwanted for span in _CODE.findall(line))
-    return tuple(dict.fromkeys(name for span in spans for name in _names(span.strip())))
+    return tuple(dict.fromkeys(name for line in lines_of(page) for name in _names_in_line(line)))
+
+
+def _names_in_line(line: str) -> Iterator[Named]:
+    spans = _CODE.findall(line)
+    if spans and not wish_of(line).unwanted:
+        for span in spans:
+            yield from _names(span.strip())
 
 
 def _names(span: str) -> Iterator[Named]:
@@ -116,17 +134,3 @@ def _of_command(words: Sequence[str]) -> Iterator[Named]:
 
 def _file(path: str) -> Named:
     return Named("file", path.removeprefix("./").rstrip("/"))
-
-
-def _retired(page: KnownPage, gone: Gone) -> Draft:
-    more = len(gone.names) - _NAMES_SHOWN
-    shown = ", ".join(f"`{name.text}`" for name in gone.names[:_NAMES_SHOWN]) + (
-        f" and {more} more" if more > 0 else ""
-    )
-    shape = f"gone: {' '.join(name.text for name in sorted(gone.names))}"
-    return Draft(
-        action="retire", kind=cast(TargetKind, page.kind), slug=page.slug, title=page.title, body="",
-        base=page.version, confidence=CONFIDENCE, evidence=sources_in(page),
-        why=f"All that it names is gone from the default branch: {shown}, looked for twice, a day apart.",
-        signature=Observation(kind="error", shape=shape, quote=Quote(stream=0, seq=0, text="")).signature,
-    )  # fmt: skip

@@ -31,6 +31,11 @@ ApprovalMode = Literal["auto", "ask", "off"]
 
 BODY_CHARS_MAX: Final = 4_000
 """Of what one proposal adds."""
+READ_CHARS: Final = 16_000
+"""Of a page: what is longer is read as far as this."""
+PAGE_CHARS_MAX: Final = READ_CHARS + BODY_CHARS_MAX
+"""Of a page that a proposal changes: what nobody has read whole is not changed, and an approval holds the writer's lock
+while the page is cut and indexed (20 ms for so many)."""
 EVIDENCE_MAX: Final = 12
 QUOTE_CHARS_MAX: Final = 300
 
@@ -85,6 +90,8 @@ class Draft:
     signature: str
     """Of the observation that it answers: what its outcome is measured by."""
     evidence: tuple[Quote, ...]
+    alike: tuple[str, ...] = ()
+    """Signatures that mean the same in other words: a proposal that answers one of them answers this."""
 
     @property
     def fingerprint(self) -> str:

@@ -49,6 +49,11 @@ class Wish:
         """It says enough to be known again: two words, or one that is refused; and it is no story."""
         return len(self.terms) <= TERMS_MAX and (len(self.terms) >= _WITHIN_TERMS_MIN or bool(self.unwanted))
 
+    @property
+    def common_least(self) -> int:
+        """So many of its terms another one has at least, to overlap with it."""
+        return min(len(self.terms), _WITHIN_TERMS_MIN)
+
     def is_like(self, other: Wish) -> bool:
         """The same wish in other words: neither wants what the other refuses."""
         return not self._opposed(other) and self._overlaps(other)

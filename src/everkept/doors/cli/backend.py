@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from everkept import config
+from everkept.api.pacing import PATIENCE_S
 from everkept.domain.scope import sign_in_words
 from everkept.doors.cli.options import DEFAULT_PROJECT
 from everkept.doors.cli.screen import say
@@ -73,17 +74,18 @@ class Here(NamedTuple):
 
 
 @asynccontextmanager
-async def memory_here(project: str | None, *, worker: bool = False) -> AsyncIterator[Here]:
+async def memory_here(project: str | None, *, worker: bool = False, create: bool = False) -> AsyncIterator[Here]:
     """The memory of the named project, else of the one that the current folder belongs to; says which, and why.
 
-    Raises NotFound where there is no such project, or nobody knows the folder yet; Unavailable, ConfigInvalid.
+    `create` makes that of a folder which nobody knows yet, for who is about to work there. Raises NotFound where there
+    is no such project, or nobody knows the folder; Unavailable, ConfigInvalid.
     """
     from everkept.api.views import Scope
 
     checkout = await checkout_here()
     async with _reach(project or DEFAULT_PROJECT, worker=worker) as reached:
         if project is None:
-            scope = await _scope_of(reached, checkout)
+            scope = await reached.resolve_scope(checkout, create=True) if create else await _scope_of(reached, checkout)
         else:
             scope = Scope(project=project, found_by="named", value=project)
         service = await reached.service(scope.project)
@@ -271,7 +273,7 @@ async def application(
     from everkept.doors.cli.logs import write_logs
 
     write_logs(settings, least=log_least)
-    opened = await open_application(settings, worker=worker)
+    opened = await open_application(settings, worker=worker, patience_s=PATIENCE_S)
     try:
         yield opened
     finally:
@@ -289,13 +291,13 @@ async def serve_http(settings: config.Settings, *, worker: bool) -> None:
         raise ExtraMissing(
             f"serving needs {error.name}, which is not installed: pip install 'everkept[server]'", module=error.name
         ) from error
-    from everkept.api.hookdesk import stay_awake
     from everkept.bootstrap import open_application
+    from everkept.doors.cli.checkouts import attend
     from everkept.doors.cli.logs import write_logs
 
     write_logs(settings)
     opened = await open_application(settings, worker=worker)
-    await server.run(settings, opened, partial(stay_awake, opened.hooks()) if worker else None)
+    await server.run(settings, opened, partial(attend, opened) if worker else None)
 
 
 @asynccontextmanager

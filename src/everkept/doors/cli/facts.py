@@ -83,6 +83,38 @@ async def facts(
     screen.say(count(len(page.items), "fact") + more(page.next_cursor))
 
 
+async def correct(
+    fact: Annotated[str, Parameter(help="The fact that is wrong (fct_…).")],
+    /,
+    *,
+    object: Annotated[str | None, Parameter(help="The right value, e.g. `Porto`.")] = None,
+    text: Annotated[str | None, Parameter(help="The whole sentence.")] = None,
+    since: Annotated[datetime | None, time_option("Since when it holds")] = None,
+    until: Annotated[datetime | None, time_option("Until when it holds")] = None,
+    key: Annotated[str | None, Parameter(help="Idempotency key: the same key is accepted once.")] = None,
+    common: Common = COMMON,
+) -> None:
+    """Put one fact right: what is right becomes a fact of its own, and what was wrong is kept with its history."""
+    async with backend.memory(common.project) as memory:
+        made = await memory.correct_fact(
+            fact, object=object, text=text, valid_from=since, valid_until=until, key=key_or_new(key)
+        )
+    screen.emit(made) if common.json else print(f"{made.id}  {made.text}")
+
+
+async def pin(
+    fact: Annotated[str, Parameter(help="The fact (fct_…).")],
+    /,
+    *,
+    undo: Annotated[bool, Switch, Parameter(help="A fact like any other again.")] = False,
+    common: Common = COMMON,
+) -> None:
+    """Keep one fact in view: only a hand changes it, and it comes first in its subject's context."""
+    async with backend.memory(common.project) as memory:
+        after = await memory.pin_fact(fact, pinned=not undo)
+    screen.emit(after) if common.json else print(f"{after.id}  {'pinned' if after.pinned else 'not pinned'}")
+
+
 async def forget(
     fact: Annotated[str, Parameter(help="The fact's id (fct_…).")],
     /,

@@ -82,6 +82,36 @@ async def retry_jobs(
     screen.emit({"retried": retried}) if common.json else print(f"{count(retried, 'dead job')} will be tried again")
 
 
+Kind = Annotated[str | None, Parameter(help="A kind of job, e.g. extract_facts.")]
+Provider = Annotated[str | None, Parameter(help="Instead of a kind: a provider, e.g. anthropic.")]
+
+
+@jobs.command(name="pause")
+async def pause_jobs(
+    kind: Kind = None,
+    /,
+    *,
+    provider: Provider = None,
+    why: Annotated[str, Parameter(help="Shown wherever something waits for it.")] = "by hand",
+    common: Common = COMMON,
+) -> None:
+    """Begin no job of a kind, or none that asks a provider, until it is resumed; nothing is lost."""
+    async with backend.memory(common.project) as memory:
+        pause = await memory.pause_jobs(kind=kind, provider=provider, why=why)
+    screen.emit(pause) if common.json else print(f"{pause.what} {pause.name} is paused")
+
+
+@jobs.command(name="resume")
+async def resume_jobs(kind: Kind = None, /, *, provider: Provider = None, common: Common = COMMON) -> None:
+    """Go on with a kind or a provider that was paused."""
+    async with backend.memory(common.project) as memory:
+        await memory.resume_jobs(kind=kind, provider=provider)
+        left = await memory.list_pauses()
+    screen.emit({"paused": [each.model_dump(mode="json") for each in left]}) if common.json else print(
+        f"{kind or provider} goes on"
+    )
+
+
 @jobs.command(name="discard")
 async def discard_job(
     job: JobId,

@@ -18,6 +18,7 @@ def write_logs(settings: Settings, *, least: str = "debug") -> None:
     levels = logging.getLevelNamesMapping()
     level = max(levels[settings.log.level.upper()], levels[least.upper()])
     last = _on_console() if _wants_console(settings.log.format) else _as_json()
+    _take_in_others()
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -28,6 +29,22 @@ def write_logs(settings: Settings, *, least: str = "debug") -> None:
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+
+
+class _Others(logging.Handler):
+    """What libraries log, in the form of ours: a line that is no JSON breaks whatever program reads the log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        import structlog
+
+        structlog.get_logger(record.name).log(record.levelno, record.getMessage(), exc_info=record.exc_info)
+
+
+def _take_in_others() -> None:
+    """Warnings and errors, once a process; where the program around us has a log of its own, they are its."""
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(_Others(logging.WARNING))
 
 
 def _wants_console(log_format: str) -> bool:

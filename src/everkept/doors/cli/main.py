@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from everkept.doors.cli import backend, failures
+from everkept.doors.cli import backend, failures, passing
 from everkept.doors.cli.options import plain_words
 from everkept.errors import EverkeptError
 
@@ -34,8 +34,8 @@ def run(arguments: Sequence[str], *, opener: backend.Opener | None = None) -> in
 
     from everkept.doors.cli.commands import build_app
 
-    words = plain_words(arguments)
-    as_json = "--json" in words
+    words = plain_words(passing.marked(arguments))
+    as_json = "--json" in passing.ours(words)
     with backend.opened_by(opener):
         try:
             outcome = build_app()(words, exit_on_error=False, print_error=False, result_action="return_value")

@@ -140,7 +140,7 @@ async def recall(
 
 async def _why(any_id: str, project: str | None) -> v.Why:
     """Ids are unique in the whole store: what the default project does not have, that of the folder may."""
-    of_agents = traceable_kind(any_id) in ("ses", "pag", "hnd")
+    of_agents = traceable_kind(any_id) in ("ses", "pag", "hnd", "prp")
     if project is None and of_agents:
         async with backend.memory_here(None) as here:
             return await here.memory.why(any_id)
@@ -157,7 +157,8 @@ async def _why(any_id: str, project: str | None) -> v.Why:
 
 async def why(
     any_id: Annotated[
-        str, Parameter(help="Of a message, fact, episode, session, page or handoff; a page's slug will do, too.")
+        str,
+        Parameter(help="Of a message, fact, episode, session, page, handoff or proposal; a page's slug will do, too."),
     ],
     /,
     *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from everkept.api.service import Service
     from everkept.bootstrap import Application
 
+SWITCH_S = 0.001
+"""How long a busy thread keeps the others waiting. An answer goes through some ten threads, one after the other: with
+Python's own 5 ms it stood behind a digest or an embedding for longer than an agent waits."""
 IDLE_LOOK_S = 0.25
 QUIET_S = 2.0
 
@@ -32,6 +36,7 @@ async def serve(
     worker: Annotated[bool, Parameter(help="Whether this process works jobs, too.")] = True,
 ) -> None:
     """Serve HTTP, with a worker inside; SIGTERM drains and ends it."""
+    sys.setswitchinterval(SWITCH_S)
     settings = config.load(_environment(bind))
     await backend.serve_http(settings, worker=worker)
 
@@ -53,6 +58,7 @@ async def worker(
 
     With EVERKEPT_URL, jobs are that server's; what hooks left on this machine is sent to it.
     """
+    sys.setswitchinterval(SWITCH_S)
     settings = config.load()
     if settings.url:
         return await _send_until_idle(settings, settings.url, until_idle=until_idle, as_json=json)
@@ -114,12 +120,12 @@ async def _never_busy() -> bool:
 
 
 async def _forever(application: Application, stop: asyncio.Event) -> None:
-    from everkept.api.hookdesk import stay_awake
+    from everkept.doors.cli.checkouts import attend
     from everkept.doors.cli.rule_files import keep_up
 
     following = asyncio.create_task(keep_up(application, application.settings.home, stop))
     try:
-        await stay_awake(application.hooks(), stop)
+        await attend(application, stop)
     finally:
         following.cancel()
         await asyncio.wait([following])
@@ -127,6 +133,7 @@ async def _forever(application: Application, stop: asyncio.Event) -> None:
 
 async def _until_idle(application: Application, memory: Service, stop: asyncio.Event) -> None:
     """Take in what hooks left and work what is due. One that a hook started stays for the next hook."""
+    from everkept.doors.cli.checkouts import look_at_checkouts
     from everkept.doors.cli.rule_files import follow
 
     async def busy() -> bool:
@@ -135,7 +142,9 @@ async def _until_idle(application: Application, memory: Service, stop: asyncio.E
 
     await application.hooks().stay(_awake_s(), busy=busy, stopped=stop.is_set)
     await _idle(memory, stop)
+    await application.send_waiting_webhooks()
     await follow(application, application.settings.home)
+    await look_at_checkouts(application, application.settings.home)
 
 
 async def _idle(memory: Service, stop: asyncio.Event) -> None:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Parameter
 
 from everkept.doors.cli import backend, screen
 from everkept.doors.cli.history import parse_settings
-from everkept.doors.cli.options import COMMON, DEFAULT_PROJECT, Common, Json, command_group
+from everkept.doors.cli.options import COMMON, DEFAULT_PROJECT, Common, Json, Switch, command_group
 from everkept.doors.cli.wording import clean, day
+from everkept.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from everkept.api import views as v
+    from everkept.api.service import Service
 
 projects = command_group("projects")
 keys = command_group("keys")
+MERGE_LOOK_S: Final = 0.2
+MERGE_PATIENCE_S: Final = 60.0
+"""How long the command waits for a merge that it began."""
 Settings = Annotated[list[str], Parameter(help="`window.idle_s=60`, `memory.enabled=false`, …")]
 
 
@@ -55,6 +66,79 @@ async def rename_project(name: str, new_name: str, /, *, json: Json = False) -> 
     async with backend.memory(DEFAULT_PROJECT) as memory:
         after = await memory.update_project(name, new_name=new_name)
     screen.emit(after) if json else print(f"{after.id}  {after.name}")
+
+
+@projects.command(name="move")
+async def move_project(
+    name: str,
+    /,
+    *,
+    workspace: Annotated[str, Parameter(help="The workspace to take it to; made if there is none.")],
+    json: Json = False,
+) -> None:
+    """Take a project to another workspace; it is then called WORKSPACE/NAME, and its keys go on."""
+    async with backend.memory(DEFAULT_PROJECT) as memory:
+        after = await memory.move_project(name, workspace=workspace)
+    screen.emit(after) if json else print(f"{after.id}  {after.name}")
+
+
+@projects.command(name="merge")
+async def merge_projects(
+    source: str,
+    into: str,
+    /,
+    *,
+    dry_run: Annotated[bool, Switch, Parameter(help="Only say what would move.")] = False,
+    yes: Annotated[bool, Switch, Parameter(name=["--yes", "-y"], help="Do not ask.")] = False,
+    json: Json = False,
+) -> int:
+    """Bring all that a project has into another one, for good; its name and keys then mean that one.
+
+    Shows what would move, then asks. It goes on in the background; `everkept status` shows how far it is.
+    """
+    if not (dry_run or yes or screen.can_ask()):
+        raise InvalidInput("a merge cannot be undone and there is no terminal to ask on; give --yes, or --dry-run")
+    async with backend.memory(DEFAULT_PROJECT, worker=not dry_run) as memory:
+        found = await memory.merge_project(source, into, dry_run=True)
+        if not dry_run:
+            if not yes:
+                screen.notes().print(_merge_table(found))
+                if not screen.confirm(f"Merge {clean(source)} into {clean(into)} for good?"):
+                    screen.say("nothing was merged")
+                    return 1
+            found = await _merged(memory, await memory.merge_project(source, into))
+    if json:
+        screen.emit(found)
+    else:
+        screen.show(_merge_table(found))
+    return 0
+
+
+async def _merged(memory: Service, merge: v.ProjectMerge) -> v.ProjectMerge:
+    """Once it is done, or after a while, when it goes on without us."""
+    for _ in range(int(MERGE_PATIENCE_S / MERGE_LOOK_S)):
+        if merge.state == "done":
+            return merge
+        await asyncio.sleep(MERGE_LOOK_S)
+        merge = await memory.find_merge(merge.into) or merge
+    screen.say("it goes on in the background; `everkept status` shows how far it is")
+    return merge
+
+
+_MERGE_TITLES = {"planned": "Would move", "running": "Has moved so far", "done": "Has moved"}
+
+
+def _merge_table(merge: v.ProjectMerge) -> Table:
+    title = f"{_MERGE_TITLES[merge.state]} from {clean(merge.source)} to {clean(merge.into)}"
+    drawn = screen.table("What", "How many", title=title, right=("How many",))
+    for kind, number in merge.rows.items():
+        drawn.add_row(kind, f"{number:,}")
+    for kind, number in merge.alike.items():
+        what = "are joined" if kind == "subjects" else "get another name"
+        drawn.add_row(f"{kind} of a name that both have: {what}", f"{number:,}")
+    for renamed in merge.renamed:
+        drawn.add_row(f"{renamed.kind} {clean(renamed.name)} is now {clean(renamed.now)}", "")
+    return drawn
 
 
 @projects.command(name="trust")

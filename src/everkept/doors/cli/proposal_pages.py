@@ -33,7 +33,9 @@ def _proposal(one: r.Proposal) -> Iterator[RenderableType]:
     body = Text(clip(one.why, 300))
     body.append(f"\n{state_words(one.state)}", style=STATE_STYLE.get(one.state, "dim"))
     reason = f": {one.reason}" if one.reason else ""
-    told = f"{reason} · {one.kind} · by {one.reviewer} · confidence {one.confidence:.0%} · {minute(one.created_at)}"
+    seen = f" · {one.sessions} sessions" if one.sessions > 1 else ""
+    sure = f"confidence {one.confidence:.0%}"
+    told = f"{reason} · {one.kind} · by {one.reviewer}{seen} · {sure} · {minute(one.created_at)}"
     body.append(clean(told) if reason else f" {clean(told)}", style="dim")
     yield Padding(body, (0, 0, 1, 4))
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from everkept.doors.cli import backend, screen
-from everkept.doors.cli.options import OF_FOLDER, Cursor, Limit, OfFolder, command_group, time_option
+from everkept.doors.cli.options import OF_FOLDER, Cursor, Limit, OfFolder, Switch, command_group, time_option
 from everkept.doors.cli.wording import count, more
+from everkept.errors import InvalidInput
 
 if TYPE_CHECKING:
     from everkept.api import review_views as r
@@ -29,10 +31,16 @@ async def run_reviews(
         datetime | None, time_option("Also old history that was imported and never looked at, from this time on")
     ] = None,
     session: Annotated[str | None, Parameter(help="Only this session (ses_…), also if it went by before.")] = None,
+    stale: Annotated[
+        bool, Switch, Parameter(help="Instead look for pages whose files and commands are gone from this checkout.")
+    ] = False,
     wait: Annotated[float, Parameter(help="How many seconds to wait for the reviews; 0 only starts them.")] = 60.0,
     common: OfFolder = OF_FOLDER,
 ) -> None:
     """Review the finished sessions of this folder's project that nobody has looked at; list what was looked at."""
+    if stale:
+        await _look_for_stale_pages(common)
+        return
     async with backend.memory_here(common.project, worker=True) as here:
         started = await _start(here.memory, since, session)
         left = await _wait_for(here.memory, wait, again=session is None)
@@ -50,6 +58,27 @@ async def run_reviews(
         screen.show(proposal_list(page.items))
         awaiting = count(len(page.items), "proposal awaits", "proposals await")
         screen.say(f"{awaiting} a decision: everkept proposals show ID")
+
+
+async def _look_for_stale_pages(common: OfFolder) -> None:
+    from everkept.wiring.stale_pages import look_for_stale_pages
+
+    async with backend.memory_here(common.project) as here:
+        found = await look_for_stale_pages(here.memory, Path(here.checkout.place))
+    if found is None:
+        raise InvalidInput("pages are looked for in a checkout that is on its default branch, and this folder is none")
+    if common.json:
+        screen.emit(found)
+        return
+    for refused in found.refused:
+        screen.say(f"{refused.what}: {refused.reason}")
+    if found.staged:
+        screen.say(f"{count(found.staged, 'proposal')} made: everkept proposals")
+    if found.waiting:
+        screen.say(f"{count(found.waiting, 'page names', 'pages name')} what is gone; what is still gone in a day is "
+                   "proposed to go")  # fmt: skip
+    if not found.staged and not found.waiting and not found.refused:
+        screen.say("nothing that pages name is gone")
 
 
 async def _start(memory: Service, since: datetime | None, session: str | None) -> r.ReviewsStarted:

@@ -40,6 +40,9 @@ def _head(now: v.Status) -> Iterator[Text]:
     yield Text(f"  {_store_line(now.store)}", style="dim")
     if now.store.get("degraded"):
         yield Text(f"  store degraded: {clean(str(now.store['degraded']))}", style="yellow")
+    for each in now.pauses:
+        words = f"  {each.what} {each.name} is paused by {each.by}: {each.why}"
+        yield Text(clean(words), style="yellow")
     if slow := now.store.get("slow_ms"):
         yield Text(f"  slow in the store: {', '.join(f'{clean(f)} {ms} ms' for f, ms in slow.items())}", style="dim")
 
@@ -56,6 +59,9 @@ def _store_line(store: dict[str, object]) -> str:
 
 def _sections(now: v.Status, moment: datetime) -> Iterator[RenderableType]:
     yield _numbers(now)
+    for merge in now.merges:
+        moved = " · ".join(f"{number:,} {kind}" for kind, number in merge.rows.items()) or "nothing yet"
+        yield Text(f"merging {clean(merge.source)} into {clean(merge.into)}: {moved} moved so far", style="yellow")
     if now.stages:
         yield _stages(now.stages)
     if now.given_up:

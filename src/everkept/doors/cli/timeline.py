@@ -11,7 +11,7 @@ from everkept.doors.cli import backend, screen
 from everkept.doors.cli.options import OF_FOLDER, Cursor, Limit, OfFolder, time_option
 from everkept.doors.cli.wording import more
 
-Kind = Literal["session", "page", "handoff", "episode", "fact"]
+Kind = Literal["session", "page", "handoff", "episode", "fact", "proposal"]
 
 
 async def timeline(
@@ -25,7 +25,7 @@ async def timeline(
     cursor: Cursor = None,
     common: OfFolder = OF_FOLDER,
 ) -> None:
-    """List what happened, newest first: sessions, versions of pages, handoffs, episodes and facts."""
+    """List what happened, newest first: sessions, versions of pages, handoffs, episodes, facts, proposals."""
     async with backend.memory_here(common.project) as here:
         page = await here.memory.timeline(kinds=kind or None, since=since, until=until, limit=limit, cursor=cursor)
     if common.json:

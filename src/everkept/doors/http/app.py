@@ -23,7 +23,9 @@ from everkept.doors.http import (
     handoffs,
     ingest,
     jobs,
+    launches,
     messages,
+    offers,
     pages,
     problems,
     projects,
@@ -34,6 +36,8 @@ from everkept.doors.http import (
     status,
     subjects,
     threads,
+    webhooks,
+    workstreams,
 )
 from everkept.doors.http.callers import Gatekeeper
 from everkept.doors.http.gate import Gate
@@ -47,7 +51,7 @@ from everkept.errors import EverkeptError
 # Tried in turn: messages first, as what happens most; episodes last, because of `/v1/{kind}/{id}/why`.
 _ROUTERS = (
     messages, threads, recall, facts, sessions, ingest, contexts, pages, handoffs, reviews, proposals,
-    subjects, projects, changes, jobs, status, episodes,
+    workstreams, launches, offers, subjects, projects, changes, webhooks, jobs, status, episodes,
 )  # fmt: skip
 _DESCRIPTION = """Durable memory for AI agents: nothing lost, nothing twice, nothing hidden.
 

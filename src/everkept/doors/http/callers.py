@@ -24,15 +24,20 @@ class Caller:
     """`project` is the only one the caller may touch; None: every project."""
 
     project: str | None
+    also: frozenset[str] = frozenset()
+    """Other names of that project, since one was merged into another."""
 
     @property
     def is_operator(self) -> bool:
         """The admin key, or nobody's key where none is needed."""
         return self.project is None
 
+    def may_touch(self, project: str) -> bool:
+        return self.project in (None, project) or project in self.also
+
     def confine(self, project: str) -> str:
         """`project`, if the caller may touch it. Raises Forbidden."""
-        if self.project not in (None, project):
+        if not self.may_touch(project):
             raise Forbidden(f"this key belongs to the project {self.project!r}, not to {project!r}", project=project)
         return project
 
@@ -64,7 +69,7 @@ class Gatekeeper:
             raise Unauthorized("the Authorization header must read: Bearer <key>")
         if self.admin_key is not None and hmac.compare_digest(token.encode(), self.admin_key.encode()):
             return EVERYTHING
-        project = await self.application.authenticate(token)
-        if project is None:
+        holder = await self.application.authenticate(token)
+        if holder is None:
             raise Unauthorized("this API key is unknown or was revoked")
-        return Caller(project=project)
+        return Caller(project=holder.project, also=holder.names)

@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from everkept.api import views as v
 from everkept.api.context_ask import ContextAsk
+from everkept.domain.launch import launch_number
 from everkept.doors.http.ingest import Name, named_project
 from everkept.doors.http.problems import RESPONSES
 from everkept.doors.http.scope import CallerOf, application_of
@@ -33,6 +34,9 @@ class ContextBody(Words):
     source: Name = Field(default="startup", description="Of a start: startup, resume, clear or compact.")
     prompt: str | None = Field(
         default=None, max_length=PROMPT_CHARS_MAX, description="What was typed. Left out: the context of a start."
+    )
+    launch: Name | None = Field(
+        default=None, description="`EVERKEPT_LAUNCH` of the agent's environment.", examples=["lch_4"]
     )
     shape: Literal["plain", "agent"] = Field(
         default="plain", description="`agent`: the text as this agent's hook prints it; needs `event`."
@@ -61,7 +65,7 @@ async def give_context(
     )
     ask = ContextAsk(
         agent=body.agent, session=body.session, checkout=checkout_from(body.checkout), source=body.source,
-        prompt=body.prompt,
+        prompt=body.prompt, launch=launch_number(body.launch),
     )  # fmt: skip
     given = await contexts.give(ask)
     if given.scope is None:

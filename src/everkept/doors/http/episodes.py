@@ -63,7 +63,7 @@ async def erase_event(event: str, service: Queried, query: Annotated[Erased, Que
 async def why(kind: str, id: str, service: InProject) -> v.Why:
     """Where a thing comes from: events, sessions and versions behind it, what was asked, and what came of it.
 
-    `kind` is facts, episodes, events, sessions, pages or handoffs. A page is named by its id or its slug.
+    `kind` is facts, episodes, events, sessions, pages, handoffs or proposals. A page is named by its id or its slug.
     """
     prefix = _PREFIXES.get(kind)
     if prefix is None:

@@ -41,6 +41,24 @@ class ForgetBody(Words):
     undo: bool = Field(default=False, description="Bring the fact back.")
 
 
+class PinBody(Words):
+    pinned: bool = True
+    by: str = Field(default="hand", max_length=200, description="Who decided it.")
+
+
+class CorrectBody(Words):
+    object: str | None = Field(default=None, description="The right value.", examples=["Porto"])
+    text: str | None = Field(default=None, description="The whole sentence, where the value alone does not make it.")
+    valid_from: Moment = None
+    valid_until: Moment = None
+    by: str = Field(default="hand", max_length=200, description="Whose correction it is.")
+
+
+class MergeBody(Words):
+    into: str = Field(description="The entity that it is shown as from now on.", examples=["ent_2"])
+    by: str = Field(default="hand", max_length=200, description="Who decided it.")
+
+
 class EntitiesAsked(Listed):
     subject: Subject = None
 
@@ -80,6 +98,30 @@ async def forget_fact(fact: str, service: InProject, body: ForgetBody | None = N
     return await service.forget(fact, reason=asked.reason, undo=asked.undo)
 
 
+@router.put("/v1/facts/{fact:id}/pin", operation_id="pin_fact")
+async def pin_fact(fact: str, service: InProject, body: PinBody) -> v.Fact:
+    """A pinned fact is changed by hands alone, and comes first in its subject's context."""
+    return await service.pin_fact(fact, pinned=body.pinned, by=body.by)
+
+
+@router.post("/v1/facts/{fact:id}/correct", operation_id="correct_fact", status_code=201)
+async def correct_fact(fact: str, service: InProject, key: IdempotencyKey, body: CorrectBody) -> v.Remembered:
+    """State what is right in its place: a fact of its own, that retires the wrong one and its repetitions."""
+    return await service.correct_fact(fact, **body.model_dump(), key=key)
+
+
 @router.get("/v1/entities", operation_id="list_entities")
 async def list_entities(service: Queried, query: Annotated[EntitiesAsked, Query()]) -> v.Page[v.Entity]:
     return await service.list_entities(subject=query.subject, limit=query.limit, cursor=query.cursor)
+
+
+@router.post("/v1/entities/{entity:id}/merge", operation_id="merge_entities")
+async def merge_entities(entity: str, service: InProject, body: MergeBody) -> v.Entity:
+    """Two names of one thing: what is said of either is said of both. Nothing moves, and it can be split again."""
+    return await service.merge_entities(entity, into=body.into, by=body.by)
+
+
+@router.post("/v1/entities/{entity:id}/split", operation_id="split_entity")
+async def split_entity(entity: str, service: InProject) -> v.Entity:
+    """It is a thing of its own again."""
+    return await service.split_entity(entity)

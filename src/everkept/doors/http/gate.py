@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from everkept.doors.http.callers import Gatekeeper, is_open
 from everkept.doors.http.hosts import HostRules
 from everkept.doors.http.problems import error_response, too_large
+from everkept.doors.http.request_span import answering, route_of, tell_answer
 from everkept.errors import EverkeptError, InvalidInput, Unauthorized
 
 KEY_COOKIE = "everkept_key"
@@ -39,6 +40,15 @@ class Gate:
             return
         headers: dict[bytes, bytes] = dict(scope["headers"])
         answer = _Answer(send, _request_id(headers.get(b"x-request-id")))
+        with (
+            structlog.contextvars.bound_contextvars(request_id=answer.request_id),
+            answering(scope, traceparent=_text(headers, b"traceparent"), request_id=answer.request_id) as span,
+        ):
+            await self._pass(scope, headers, receive, answer)
+            tell_answer(span, scope, answer.status)
+            _log.debug("request answered", method=scope["method"], route=route_of(scope), status=answer.status)
+
+    async def _pass(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, answer: _Answer) -> None:
         try:
             self.hosts.check(_text(headers, b"host"), _text(headers, b"origin"))
             scope[CALLER] = await self.keeper.admit(_authorization(headers, scope["path"]), scope["path"])
@@ -55,8 +65,8 @@ class Gate:
         except (
             Exception
         ) as error:  # the last resort of the door: whatever it was, the caller gets an answer, and we a log
-            _log.error("request failed", request_id=answer.request_id, path=scope["path"], exc_info=error)
-            if answer.started:
+            _log.error("request failed", path=scope["path"], exc_info=error)
+            if answer.status:
                 raise
             wrong = EverkeptError("something went wrong inside Everkept", request_id=answer.request_id)
             await error_response(wrong)(scope, receive, answer.send)
@@ -92,11 +102,12 @@ class _Answer:
     def __init__(self, send: Send, request_id: str) -> None:
         self._send = send
         self.request_id = request_id
-        self.started = False
+        self.status = 0
+        """Of what was sent; 0 until then."""
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.started = True
+            self.status = message["status"]
             message["headers"] = [*message["headers"], (b"x-request-id", self.request_id.encode())]
         await self._send(message)
 

@@ -10,14 +10,16 @@ from pydantic import Field, field_validator, model_validator
 from starlette.requests import Request
 
 from everkept.api import views as v
+from everkept.api.pacing import WAIT_MIN_S
 from everkept.api.service import Ingest
+from everkept.capture.agents.hook_payload import session_of
 from everkept.capture.identity import Checkout
 from everkept.domain.session import FIELD_CHARS_MAX, AgentEvent, Family, Kind, Outcome, Source, ToolCall
 from everkept.doors.http.problems import RESPONSES
 from everkept.doors.http.scope import PROJECT_HEADER, CallerOf, application_of, project_of
 from everkept.doors.http.sessions import ScopeBody, checkout_from
 from everkept.doors.http.words import Asked, Words
-from everkept.errors import InvalidInput, NotFound
+from everkept.errors import InvalidInput, NotFound, RateLimited
 
 router = APIRouter(tags=["agents"], responses=RESPONSES)
 
@@ -74,6 +76,9 @@ class EventIn(Words):
     cwd: Line | None = None
     branch: Line | None = None
     model: Line | None = None
+    launch: Name | None = Field(
+        default=None, description="`EVERKEPT_LAUNCH` of the agent's environment: links the session to its workstream."
+    )
     extra: dict[str, Any] = Field(default={}, description=f"At most {EXTRA_CHARS_MAX:,} characters of JSON.")
 
     @field_validator("extra")
@@ -141,13 +146,15 @@ async def take_events(
     """Take in what coding agents did. Sending again changes nothing: each event is known by its key.
 
     Each session goes into the project that it is in already, else that of its folder, else `default`; with a project's
-    key, into that project only. Records are answered one by one: a refused one does not keep the others out.
+    key, into that project only. Records are answered one by one: a refused one does not keep the others out, and one
+    whose project sends too fast is postponed, with those of its session behind it. Events that come too fast are
+    answered 429 with Retry-After: send all of them again.
     """
     ingest = application_of(request).ingest(
         project=await named_project(request, caller.project), confined=caller.project is not None
     )
     if body.records is not None:
-        return v.Ingested(records=[await _record(ingest, record) for record in body.records], taken=None)
+        return v.Ingested(records=await _records(ingest, body.records), taken=None)
     assert body.events is not None
     taken = await ingest.events(
         [e.event() for e in body.events], checkout=_checkout(body.checkout), origin=body.origin, ended=body.ended,
@@ -165,17 +172,43 @@ async def named_project(request: Request, of_key: str | None) -> str | None:
     return project
 
 
+async def _records(ingest: Ingest, given: list[RecordIn]) -> list[v.RecordTaken]:
+    """One after another; what comes behind a postponed one of its session is postponed with it."""
+    answers: list[v.RecordTaken] = []
+    behind: dict[tuple[str, str], v.Postponement] = {}
+    for record in given:
+        sessions = _sessions(record)
+        waits = next((behind[session] for session in sessions if session in behind), None)
+        answer = (
+            await _record(ingest, record) if waits is None
+            else v.RecordTaken(name=record.name, taken=None, refused=None, postponed=waits)
+        )  # fmt: skip
+        if answer.postponed is not None:
+            behind |= dict.fromkeys(sessions, answer.postponed)
+        answers.append(answer)
+    return answers
+
+
+def _sessions(record: RecordIn) -> set[tuple[str, str]]:
+    if record.record is not None:
+        return {session_of(record.record)}
+    return {(event.agent, event.session) for event in record.events or ()}
+
+
 async def _record(ingest: Ingest, given: RecordIn) -> v.RecordTaken:
+    refused, postponed, taken = None, None, None
     try:
         if given.record is not None:
             taken = await ingest.record(given.name, given.record)
         else:
-            taken = await ingest.events(
-                [e.event() for e in given.events or ()], checkout=_checkout(given.checkout)
-            )  # fmt: skip
+            taken = await ingest.events([e.event() for e in given.events or ()], checkout=_checkout(given.checkout))
     except (InvalidInput, NotFound) as error:
-        return v.RecordTaken(name=given.name, taken=None, refused=v.Refusal(code=error.code, message=error.message))
-    return v.RecordTaken(name=given.name, taken=taken, refused=None)
+        refused = v.Refusal(code=error.code, message=error.message)
+    except RateLimited as error:
+        postponed = v.Postponement(
+            code=error.code, message=error.message, retry_after_s=error.retry_after_s or WAIT_MIN_S
+        )  # fmt: skip
+    return v.RecordTaken(name=given.name, taken=taken, refused=refused, postponed=postponed)
 
 
 def _checkout(body: ScopeBody | None) -> Checkout | None:

@@ -162,3 +162,10 @@ async def list_messages(thread: str, service: Queried, query: Annotated[Messages
     """The messages of a thread, oldest first; the content of an erased one is null."""
     after = int(query.cursor) if query.cursor else query.after_seq
     return await service.list_messages(thread, after_seq=after, limit=query.limit)
+
+
+@router.get("/v1/threads/{thread:id}/receipts", operation_id="list_receipts")
+async def list_receipts(thread: str, service: Queried, query: Annotated[MessagesAsked, Query()]) -> v.Page[v.Receipt]:
+    """Where each message of a thread is, oldest first."""
+    after = int(query.cursor) if query.cursor else query.after_seq
+    return await service.list_receipts(thread, after_seq=after, limit=query.limit)

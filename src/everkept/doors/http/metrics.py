@@ -36,6 +36,9 @@ METRICS: Mapping[str, str] = {
     "everkept_store_bytes": "Size of the store.",
     "everkept_store_free_bytes": "What is free on the disk of the store.",
     "everkept_store_failing": "1 where writes fail or the store is degraded; `everkept status` says why.",
+    "everkept_consumer_lag": "Changes that a consumer has not acknowledged, by project and consumer.",
+    "everkept_webhook_ok": "0 where a webhook's last try failed, or it waits for a hand; 1 otherwise.",
+    "everkept_webhook_parked": "Changes that a webhook's receiver rejected.",
     "everkept_stage_seconds": "Time from opening to completion, by stage and quantile.",
 }
 """Every name that `/metrics` has, and what it means."""
@@ -58,6 +61,7 @@ class _StatusCollector(Collector):
         yield from _checks(self._status)
         yield from _workers(self._status)
         yield from _store(self._status)
+        yield from _consumers(self._status)
 
 
 def _totals(status: v.Status) -> Iterable[Metric]:
@@ -129,6 +133,18 @@ def _store(status: v.Status) -> Iterable[Metric]:
         free = shutil.disk_usage(folder).free
         yield GaugeMetricFamily("everkept_store_free_bytes", METRICS["everkept_store_free_bytes"], value=free)
     yield from _slow(status)
+
+
+def _consumers(status: v.Status) -> Iterable[Metric]:
+    lag = _gauge("everkept_consumer_lag", "project", "consumer")
+    well, parked = (_gauge(f"everkept_webhook_{name}", "project", "webhook") for name in ("ok", "parked"))
+    for each in status.consumers:
+        lag.add_metric([each.project, each.name], each.lag)
+        if each.state is not None:
+            labels = [each.project, each.name.removeprefix("webhook:")]
+            well.add_metric(labels, float(each.state == "active" and each.trouble is None))
+            parked.add_metric(labels, each.parked)
+    yield from (lag, well, parked)
 
 
 def _slow(status: v.Status) -> Iterable[Metric]:

@@ -21,6 +21,7 @@ _KINDS = f"One of {', '.join(PAGE_KINDS)}."
 class PagesAsked(Listed):
     kind: PageKind | None = Field(default=None, description="Only pages of this kind.")
     superseded: bool = Field(default=False, description="Also those that another page took the place of.")
+    links_to: str | None = Field(default=None, description="Only pages that link to this slug.", examples=["tokens"])
 
 
 class PageAsked(Asked):
@@ -59,7 +60,7 @@ class PinBody(Words):
 async def list_pages(service: Queried, query: Annotated[PagesAsked, Query()]) -> v.Page[v.KnowledgePage]:
     """Newest first, without their bodies."""
     return await service.list_pages(
-        kind=query.kind, superseded=query.superseded, limit=query.limit, cursor=query.cursor
+        kind=query.kind, superseded=query.superseded, links_to=query.links_to, limit=query.limit, cursor=query.cursor
     )
 
 

@@ -26,6 +26,15 @@ class ProjectChange(Words):
     settings: dict[str, Any] | None = Field(default=None, examples=[{"window.idle_s": 900}])
 
 
+class MergeBody(Words):
+    into: str = Field(min_length=1, description="The project that it becomes part of.", examples=["support-bot"])
+    dry_run: bool = Field(default=False, description="Only say what would move.")
+
+
+class MoveBody(Words):
+    workspace: str = Field(min_length=1, description="Made if there is none.", examples=["research"])
+
+
 class KeyBody(Words):
     name: str = Field(min_length=1, max_length=200, description="What the key is for.", examples=["laptop"])
     project: str | None = Field(default=None, description="Default: the project of the request.")
@@ -50,7 +59,7 @@ ProjectOf = Annotated[str, Depends(_project)]
 @router.get("/v1/projects", operation_id="list_projects")
 async def list_projects(service: InProject, caller: CallerOf) -> v.Page[v.Project]:
     found = await service.list_projects()
-    return v.Page(items=[each for each in found if caller.project in (None, each.name)])
+    return v.Page(items=[each for each in found if caller.may_touch(each.name)])
 
 
 @router.post("/v1/projects", operation_id="create_project", status_code=201)
@@ -64,6 +73,27 @@ async def update_project(name: str, body: ProjectChange, service: InProject, cal
     """Rename a project, or replace its settings, among which its budget is: for the operator."""
     caller.require_operator("rename projects or change their settings, which hold the budget")
     return await service.update_project(name, new_name=body.name, settings=body.settings)
+
+
+@router.post("/v1/projects/{name:id}/merge", operation_id="merge_project", status_code=202)
+async def merge_project(name: str, body: MergeBody, service: InProject, caller: CallerOf) -> v.ProjectMerge:
+    """Bring all that a project has into another one. Its name and keys mean the other one at once; cannot be undone."""
+    caller.require_operator("merge projects")
+    return await service.merge_project(name, body.into, dry_run=body.dry_run)
+
+
+@router.post("/v1/projects/{name:id}/move", operation_id="move_project")
+async def move_project(name: str, body: MoveBody, service: InProject, caller: CallerOf) -> v.Project:
+    """Take a project to another workspace. It is then called `workspace/project`; its keys go on."""
+    caller.require_operator("move projects")
+    return await service.move_project(name, workspace=body.workspace)
+
+
+@router.get("/v1/projects/{name:id}/merge", operation_id="find_merge")
+async def find_merge(name: str, service: InProject, caller: CallerOf) -> v.ProjectMerge | None:
+    """The newest merge that the project had a part in: how far it is, and what it had to call otherwise."""
+    caller.confine(name)
+    return await service.find_merge(name)
 
 
 @router.delete("/v1/projects/{name:id}", operation_id="erase_project")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import Field
@@ -32,6 +32,21 @@ class ClaimBody(Words):
     session: str = Field(min_length=1, max_length=255, examples=["ses_12"])
 
 
+class NameBody(Words):
+    kind: Literal["file", "task"]
+    text: str = Field(min_length=1, max_length=255, examples=["scripts/deploy.sh"])
+
+
+class LookBody(Words):
+    slug: str = Field(min_length=1, max_length=255)
+    version: int = Field(ge=1, le=2**31 - 1)
+    gone: list[NameBody] = Field(max_length=10_000, description="Those of its names that the checkout had once.")
+
+
+class LooksBody(Words):
+    looks: list[LookBody] = Field(max_length=500, description="Pages as a checkout was looked at for their names.")
+
+
 @router.get("/v1/reviews", operation_id="list_reviews")
 async def list_reviews(service: Queried, query: Annotated[ReviewsAsked, Query()]) -> v.Page[r.Review]:
     """Finished stretches of sessions with how their reviews stand, the last finished first."""
@@ -51,3 +66,16 @@ async def claim_review(body: ClaimBody, service: InProject) -> r.ReviewClaim:
     """Start the review of one session, also of one that went by unreviewed. `claimed` is null where its newest stretch
     is under review already, or was reviewed."""
     return r.ReviewClaim(claimed=await service.claim_review(body.session))
+
+
+@router.get("/v1/reviews/names", operation_id="names_in_pages")
+async def names_in_pages(service: InProject) -> r.NamesInPages:
+    """Files and tasks that pages name, for whoever can look at the checkout."""
+    return r.NamesInPages(pages=await service.names_in_pages())
+
+
+@router.post("/v1/reviews/looks", operation_id="note_looks")
+async def note_looks(body: LooksBody, service: InProject) -> r.StaleFound:
+    """What a checkout on its default branch had once and does not have any more. What is found again a day later is
+    proposed to go; where nothing is gone, an earlier look counts no more."""
+    return await service.note_looks([r.PageLook(**look.model_dump()) for look in body.looks])

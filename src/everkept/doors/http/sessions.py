@@ -28,7 +28,7 @@ class EventsAsked(Asked):
 
 
 class TimelineAsked(Listed):
-    kinds: list[Literal["session", "page", "handoff", "episode", "fact"]] | None = Field(
+    kinds: list[Literal["session", "page", "handoff", "episode", "fact", "proposal"]] | None = Field(
         default=None, description="Only these kinds; repeat the parameter for several."
     )
     since: Moment = Field(default=None, description="Not earlier than this (RFC 3339 with a zone).")

@@ -25,6 +25,7 @@ class UsageAsked(Asked):
 class DoctorAsked(Asked):
     subject: Subject = None
     full: bool = Field(default=False, description="Read the file from end to end, and its full-text index.")
+    rows_only: bool = Field(default=False, description="Leave out whether the file is whole, which reads all of it.")
 
 
 class SettleBody(Words):
@@ -54,7 +55,7 @@ async def get_status(service: InProject, caller: CallerOf) -> v.Status:
 async def get_doctor(service: Queried, caller: CallerOf, query: Annotated[DoctorAsked, Query()]) -> v.Diagnosis:
     """Every cause of trouble, with its evidence and what mends it; of the whole store, for the operator."""
     caller.require_operator("diagnose the whole store")
-    return await service.diagnose(subject=query.subject, full=query.full)
+    return await service.diagnose(subject=query.subject, full=query.full, rows_only=query.rows_only)
 
 
 @router.get("/v1/usage", operation_id="get_usage")

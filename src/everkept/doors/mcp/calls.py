@@ -144,6 +144,8 @@ class Calls:
 
     async def _handoff(self, place: Place, given: Arguments) -> Answer:
         asked = await self._asked(place, given)
+        if given.get("id", "").startswith("off_"):
+            return await self._offer(asked, given)
         here = place.checkout if "project" not in given else None
         choice = await asked.service.choose_handoff(
             worktree=None if here is None else here.place, branch=None if here is None else here.branch
@@ -158,6 +160,15 @@ class Calls:
         return asked.answer(_handoff_lines(chosen, because, others, taken=given["take"]), {
             "untrusted": UNTRUSTED, "chosen": None if chosen is None else chosen.model_dump(mode="json"),
             "because": because, "taken": given["take"], "others": others,
+        })  # fmt: skip
+
+    async def _offer(self, asked: _Asked, given: Arguments) -> Answer:
+        """What a session was given at its start: its packet and its handoff, taken up both or neither."""
+        if not given["take"]:
+            raise InvalidInput("an offer can only be taken up: say take=true", field="take")
+        offer = await asked.service.accept_offer(given["id"])
+        return asked.answer([f"{offer.id} is taken up"], {
+            "untrusted": UNTRUSTED, "offer": offer.model_dump(mode="json"), "taken": True,
         })  # fmt: skip
 
     async def _timeline(self, place: Place, given: Arguments) -> Answer:
@@ -176,7 +187,9 @@ class Calls:
         if "id" not in given:
             if extra := sorted(given.keys() & {"decision", "reason"}):
                 raise InvalidInput(f"{extra[0]} needs the `id` of a proposal", field=extra[0])
-            return await _awaiting(asked)
+            if given["report"]:
+                return await _report(asked)
+            return await _awaiting(asked, await _started(asked) if given["run"] else [])
         if "decision" in given:
             return await _decided(asked, place, given)
         found = await asked.service.get_proposal(given["id"])
@@ -221,7 +234,21 @@ def _kept(word: str, value: Any) -> Any:
     return kept
 
 
-async def _awaiting(asked: _Asked) -> Answer:
+async def _started(asked: _Asked) -> list[str]:
+    """Through the same claim as the scheduler's; the reviews themselves are background work."""
+    found = await asked.service.run_reviews()
+    return [f"{counted(found.opened, 'review')} started; {found.reviewing} under way, {found.waiting} to come"]
+
+
+async def _report(asked: _Asked) -> Answer:
+    found = await asked.service.proposal_report(limit=PROPOSALS_MAX)
+    outcomes = [one.model_dump(mode="json", exclude_none=True) for one in found.outcomes]
+    lines = [f"{found.open} open; of the approved:", *notes(outcomes)] if outcomes else ["nothing is approved"]
+    return asked.answer(lines, {"untrusted": UNTRUSTED, "outcomes": outcomes, "open": found.open,
+                                "decided": found.decided})  # fmt: skip
+
+
+async def _awaiting(asked: _Asked, before: list[str]) -> Answer:
     page = await asked.service.list_proposals(limit=PROPOSALS_MAX)
     items = [
         one.model_dump(mode="json", include={"id", "action", "kind", "slug", "title", "why", "confidence", "state",
@@ -231,13 +258,16 @@ async def _awaiting(asked: _Asked) -> Answer:
     more = page.next_cursor is not None
     head = f"{len(items)}{' or more' if more else ''} proposals await a decision; `id` shows one whole"
     lines = [head, *notes(items)] if items else ["nothing awaits a decision"]
-    return asked.answer(lines, {"untrusted": UNTRUSTED, "proposals": items, "more": more})
+    return asked.answer([*before, *lines], {"untrusted": UNTRUSTED, "proposals": items, "more": more})
 
 
 async def _decided(asked: _Asked, place: Place, given: Arguments) -> Answer:
     if given["decision"] == "approve":
         found = await asked.service.approve_proposal(given["id"], by=place.agent)
         done = f"approved {found.id}: page {found.slug}"
+    elif given["decision"] == "rollback":
+        found = await asked.service.roll_back_proposal(given["id"], by=place.agent, reason=given.get("reason"))
+        done = f"rolled back {found.id}: page {found.slug}"
     else:
         found = await asked.service.reject_proposal(given["id"], by=place.agent, reason=given.get("reason"))
         done = f"rejected {found.id}: the same is not proposed again"

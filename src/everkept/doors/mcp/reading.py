@@ -155,6 +155,14 @@ async def _event(service: Service, name: str) -> _Whole:
     )  # fmt: skip
 
 
+async def _proposal(service: Service, name: str) -> _Whole:
+    found = await service.get_proposal(name)
+    return _Whole(
+        id=found.id, kind="proposal", title=found.title, text=found.difference or found.body or found.why,
+        about=found.model_dump(mode="json", exclude={"body", "difference"}, exclude_none=True),
+    )  # fmt: skip
+
+
 _WHOLE: Final[dict[str, Callable[[Service, str], Awaitable[_Whole]]]] = {
-    "pag": _page, "hnd": _handoff, "epi": _episode, "fct": _fact, "evt": _event,
+    "pag": _page, "hnd": _handoff, "epi": _episode, "fct": _fact, "evt": _event, "prp": _proposal,
 }  # fmt: skip

@@ -11,9 +11,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from everkept.api import views as v
+from everkept.api import workstream_views as w
 from everkept.api.service import Service
 from everkept.capture.identity import Checkout, look_at
 from everkept.doors.python.async_reviews import AsyncProposals, AsyncReviews
+from everkept.doors.python.async_workstreams import AsyncLaunches, AsyncWorkstreams
+from everkept.doors.python.following import AsyncFollow
 from everkept.doors.python.items import AsyncItems
 from everkept.doors.python.opening import Close, Opening, open_embedded, open_remote
 from everkept.doors.python.words import (
@@ -95,6 +98,14 @@ class AsyncThread:
     async def receipt(self, event_id: str) -> v.Receipt:
         """Where a message is: accepted, searchable, embedded, remembered, skipped or failed."""
         return await self._service.receipt(event_id)
+
+    def receipts(self, *, after_seq: int = 0) -> AsyncItems[v.Receipt]:
+        """Where each message is, oldest first."""
+
+        async def fetch(cursor: str | None) -> v.Page[v.Receipt]:
+            return await self._service.list_receipts(self.id, after_seq=int(cursor or after_seq), limit=PAGE)
+
+        return AsyncItems(fetch)
 
     async def info(self) -> v.Thread:
         """How the thread stands now."""
@@ -295,9 +306,37 @@ class AsyncMemory:
         """Retire one fact: belief ends, the evidence stays. `undo` brings it back."""
         return await self._service.forget(fact_id, reason=reason, undo=undo)
 
+    async def pin_fact(self, fact_id: str, *, pinned: bool = True, by: str = "hand") -> v.Fact:
+        """A pinned fact is changed by hands alone, and comes first in its subject's context."""
+        return await self._service.pin_fact(fact_id, pinned=pinned, by=by)
+
+    async def correct_fact(
+        self,
+        fact_id: str,
+        *,
+        object: str | None = None,
+        text: str | None = None,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
+        by: str = "hand",
+        key: str | None = None,
+    ) -> v.Remembered:
+        """State what is right in its place: a fact of its own, that retires the wrong one and its repetitions."""
+        return await self._service.correct_fact(
+            fact_id, object=object, text=text, valid_from=valid_from, valid_until=valid_until, by=by, key=key
+        )
+
     def subjects(self) -> AsyncItems[v.Subject]:
         """Whose memory there is."""
         return AsyncItems(lambda cursor: self._service.list_subjects(limit=PAGE, cursor=cursor))
+
+    async def merge_entities(self, entity_id: str, *, into: str, by: str = "hand") -> v.Entity:
+        """Two names of one thing: what is said of either is said of both. `split_entity` undoes it."""
+        return await self._service.merge_entities(entity_id, into=into, by=by)
+
+    async def split_entity(self, entity_id: str) -> v.Entity:
+        """It is a thing of its own again."""
+        return await self._service.split_entity(entity_id)
 
     def entities(self, *, subject: str | None = None, **words: str) -> AsyncItems[v.Entity]:
         """What the facts are about."""
@@ -395,10 +434,17 @@ class AsyncMemory:
         """Digest it now. It may go on afterwards."""
         return await self._service.end_session(session_id)
 
-    def pages(self, *, kind: str | None = None, superseded: bool = False) -> AsyncItems[v.KnowledgePage]:
-        """Pages without their bodies, newest first; `superseded`: also those that another page took the place of."""
+    def pages(
+        self, *, kind: str | None = None, superseded: bool = False, links_to: str | None = None
+    ) -> AsyncItems[v.KnowledgePage]:
+        """Pages without their bodies, newest first; `superseded`: also those that another page took the place of.
+
+        `links_to`: only those that link to this slug.
+        """
         return AsyncItems(
-            lambda cursor: self._service.list_pages(kind=kind, superseded=superseded, limit=PAGE, cursor=cursor)
+            lambda cursor: self._service.list_pages(
+                kind=kind, superseded=superseded, links_to=links_to, limit=PAGE, cursor=cursor
+            )
         )
 
     async def page(self, slug: str, *, version: int | None = None) -> v.KnowledgePage:
@@ -450,6 +496,20 @@ class AsyncMemory:
         """Say that it was taken up. Doing so twice changes nothing."""
         return await self._service.acknowledge_handoff(handoff_id, by=by)
 
+    async def accept_offer(self, offer_id: str) -> w.Offer:
+        """Take up what was given to a session: a launch's packet and the handoff in it, both or neither."""
+        return await self._service.accept_offer(offer_id)
+
+    @property
+    def workstreams(self) -> AsyncWorkstreams:
+        """Lines of work across several agents' sessions."""
+        return AsyncWorkstreams(self._service)
+
+    @property
+    def launches(self) -> AsyncLaunches:
+        """Leased starts of agents within workstreams."""
+        return AsyncLaunches(self._service)
+
     @property
     def reviews(self) -> AsyncReviews:
         """Looks at finished sessions."""
@@ -474,9 +534,9 @@ class AsyncMemory:
         """How it is: backlog, stages, what is stuck or given up, workers, providers."""
         return await self._service.status()
 
-    async def doctor(self, *, subject: str | None = None, full: bool = False) -> v.Diagnosis:
+    async def doctor(self, *, subject: str | None = None, full: bool = False, rows_only: bool = False) -> v.Diagnosis:
         """What is wrong, why, and what mends it; of `subject`, also why each of its facts is held back from recall."""
-        return await self._service.diagnose(subject=subject, full=full)
+        return await self._service.diagnose(subject=subject, full=full, rows_only=rows_only)
 
     async def usage(self, *, days: int = 30) -> list[v.UsageRow]:
         """Tokens and money, by day, stage and model."""
@@ -485,6 +545,10 @@ class AsyncMemory:
     def jobs(self, *, state: str | None = None, kind: str | None = None) -> AsyncItems[v.Job]:
         """Background work."""
         return AsyncItems(lambda cursor: self._service.list_jobs(state=state, kind=kind, limit=PAGE, cursor=cursor))
+
+    async def dead_causes(self) -> list[v.DeadCause]:
+        """What dead jobs died of, by kind and class of error, the most first."""
+        return await self._service.dead_causes()
 
     async def job(self, job_id: str) -> v.Job:
         """One job. Raises NotFound."""
@@ -498,6 +562,20 @@ class AsyncMemory:
         """Retry all dead jobs of a kind or an error class; how many there were."""
         return await self._service.retry_jobs(kind=kind, cause=cause)
 
+    async def pause_jobs(
+        self, *, kind: str | None = None, provider: str | None = None, why: str = "by hand", by: str = "hand"
+    ) -> v.Pause:
+        """Begin no job of this kind, or none that asks this provider, in the whole store. What runs ends."""
+        return await self._service.pause_jobs(kind=kind, provider=provider, why=why, by=by)
+
+    async def resume_jobs(self, *, kind: str | None = None, provider: str | None = None) -> None:
+        """Go on with it. Raises NotFound where it is not paused."""
+        await self._service.resume_jobs(kind=kind, provider=provider)
+
+    async def pauses(self) -> list[v.Pause]:
+        """What is paused."""
+        return await self._service.list_pauses()
+
     async def discard_job(self, job_id: str, *, reason: str = "by hand") -> v.Job:
         """Give up on a job for good."""
         return await self._service.discard_job(job_id, reason=reason)
@@ -506,13 +584,57 @@ class AsyncMemory:
         """End a job's lease now: the old holder can write nothing any more."""
         return await self._service.release_job(job_id)
 
-    async def changes(self, *, consumer: str | None = None, after: int | None = None, limit: int = 100) -> v.ChangePage:
-        """Changes after the consumer's cursor. Reading moves nothing: `ack` does. Raises CursorExpired."""
-        return await self._service.changes(consumer=consumer, after=after, limit=limit)
+    async def changes(
+        self,
+        *,
+        consumer: str | None = None,
+        after: int | None = None,
+        limit: int = 100,
+        kinds: Sequence[str] | None = None,
+        subject: str | None = None,
+        wait_s: float = 0.0,
+    ) -> v.ChangePage:
+        """Changes after the consumer's cursor, waited for where there are none. Reading moves nothing: `ack` does.
+
+        `kinds`: `fact.added`, or `fact` for its whole family. Raises CursorExpired.
+        """
+        return await self._service.changes(
+            consumer=consumer, after=after, limit=limit, kinds=kinds, subject=subject, wait_s=wait_s
+        )
 
     async def ack(self, consumer: str, up_to: int) -> int:
         """Move a consumer's cursor forward, never back; the cursor afterwards."""
         return await self._service.ack(consumer, up_to)
+
+    def follow(
+        self,
+        consumer: str,
+        *,
+        kinds: Sequence[str] | None = None,
+        subject: str | None = None,
+        until_idle: bool = False,
+        ack_every: int = 1,
+        owner: str | None = None,
+    ) -> AsyncFollow:
+        """Every change, one after the other, acknowledged once you ask for the next; `until_idle` ends with the newest.
+
+        Of several that follow under one name one works, and another takes over where it ends or, a minute later, where
+        it died; under the same `owner` it goes on at once. A server that cannot be reached is waited for. What was not
+        acknowledged is given again: with `everkept.Inbox` its effect happens once, and `ack_every` may be larger, which
+        is faster. Raises CursorExpired where the consumer is behind what is kept.
+        """
+        return AsyncFollow(
+            self._service, consumer, kinds=kinds, subject=subject, until_idle=until_idle, ack_every=ack_every,
+            owner=owner,
+        )  # fmt: skip
+
+    async def consumers(self) -> list[v.Consumer]:
+        """Who follows the changes, and how far each is."""
+        return await self._service.list_consumers()
+
+    async def replay(self, consumer: str, after: int) -> v.Consumer:
+        """Let a consumer go on after `after`, also back. Raises NotFound, CursorExpired."""
+        return await self._service.replay_consumer(consumer, after)
 
     async def projects(self) -> list[v.Project]:
         """All projects of this store."""
@@ -527,6 +649,21 @@ class AsyncMemory:
     ) -> v.Project:
         """Rename a project, or replace its settings."""
         return await self._service.update_project(name, new_name=new_name, settings=settings)
+
+    async def merge_project(self, source: str, *, into: str, dry_run: bool = False) -> v.ProjectMerge:
+        """Bring all that a project has into another one, in the background; its name means the other one at once.
+
+        `dry_run`: what would move. Cannot be undone. Raises NotFound, Conflict.
+        """
+        return await self._service.merge_project(source, into, dry_run=dry_run)
+
+    async def move_project(self, name: str, *, workspace: str) -> v.Project:
+        """Take a project to another workspace, made if there is none: it is then called `workspace/project`."""
+        return await self._service.move_project(name, workspace=workspace)
+
+    async def find_merge(self, project: str) -> v.ProjectMerge | None:
+        """The newest merge that a project had a part in: how far it is, and what it had to call otherwise."""
+        return await self._service.find_merge(project)
 
     async def create_key(self, name: str, *, project: str | None = None) -> v.KeyCreated:
         """Make an API key for HTTP. Its token is shown this once."""

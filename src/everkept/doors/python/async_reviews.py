@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from everkept.api import review_views as r
@@ -31,6 +32,15 @@ class AsyncReviews:
     async def claim(self, session_id: str) -> r.Review | None:
         """Start the review of one session; None where somebody has started it, or it was made. Raises NotFound."""
         return await self._service.claim_review(session_id)
+
+    async def names_in_pages(self) -> Sequence[r.PageNames]:
+        """Files and tasks that pages name, for whoever can look at the checkout."""
+        return await self._service.names_in_pages()
+
+    async def note_looks(self, looks: Sequence[r.PageLook]) -> r.StaleFound:
+        """What a checkout on its default branch had once and does not have any more; found again a day later, it is
+        proposed to go."""
+        return await self._service.note_looks(looks)
 
 
 class AsyncProposals:

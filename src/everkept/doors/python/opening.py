@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
 from everkept import config
+from everkept.api.pacing import PATIENCE_S
 from everkept.api.service import Service
 
 DRAIN_S = 5.0
@@ -53,7 +54,7 @@ async def open_embedded(
     settings = config.load(_environment(overrides), None if home is None else Path(home))
     from everkept.bootstrap import open_application  # a remote memory needs none of what this pulls in
 
-    application = await open_application(settings, worker=worker)
+    application = await open_application(settings, worker=worker, patience_s=PATIENCE_S)
     try:
         service = await application.service(project)
     except BaseException:

@@ -14,7 +14,9 @@ from everkept.api import views as v
 from everkept.domain.ids import TRACEABLE, traceable_kind
 from everkept.doors.python.asking import given, path_of, time_text
 from everkept.doors.python.remote_agents import RemoteAgentMemory
+from everkept.doors.python.remote_deliveries import RemoteDeliveries
 from everkept.doors.python.remote_reviews import RemoteReviews
+from everkept.doors.python.remote_workstreams import RemoteWorkstreams
 from everkept.doors.python.wire import Wire
 from everkept.errors import InvalidInput
 
@@ -23,7 +25,7 @@ LONG_S = 600.0
 SETTLE_ROUND_S = 20.0
 
 
-class RemoteService(RemoteAgentMemory, RemoteReviews):
+class RemoteService(RemoteAgentMemory, RemoteReviews, RemoteWorkstreams, RemoteDeliveries):
     """One project of the server at `url`. Requests that change something are sent again only where they carry a key,
     or where doing them twice is doing them once."""
 
@@ -79,6 +81,11 @@ class RemoteService(RemoteAgentMemory, RemoteReviews):
     async def receipt(self, event_id: str) -> v.Receipt:
         return self._read(v.Receipt, await self._wire.ask("GET", path_of("receipts", event_id)))
 
+    async def list_receipts(self, thread: str, *, after_seq: int = 0, limit: int = 100) -> v.Page[v.Receipt]:
+        query = {"after_seq": after_seq, "limit": limit}
+        raw = await self._wire.ask("GET", path_of("threads", thread, "receipts"), query=query)
+        return self._read(v.Page[v.Receipt], raw)
+
     # ---- memory
 
     async def recall(
@@ -124,6 +131,21 @@ class RemoteService(RemoteAgentMemory, RemoteReviews):
             v.Fact, await self._wire.ask("POST", path_of("facts", fact_id, "forget"), body=body, safe=True)
         )
 
+    async def pin_fact(self, fact_id: str, *, pinned: bool = True, by: str = "hand") -> v.Fact:
+        body = {"pinned": pinned, "by": by}
+        return self._read(v.Fact, await self._wire.ask("PUT", path_of("facts", fact_id, "pin"), body=body, safe=True))
+
+    async def correct_fact(
+        self, fact_id: str, *, object: str | None = None, text: str | None = None,
+        valid_from: datetime | None = None, valid_until: datetime | None = None, by: str = "hand",
+        key: str | None = None,
+    ) -> v.Remembered:  # fmt: skip
+        body = given(
+            object=object, text=text, valid_from=time_text(valid_from), valid_until=time_text(valid_until), by=by
+        )
+        raw = await self._wire.ask("POST", path_of("facts", fact_id, "correct"), body=body, key=key)
+        return self._read(v.Remembered, raw)
+
     async def list_subjects(self, *, limit: int = 50, cursor: str | None = None) -> v.Page[v.Subject]:
         query = {"limit": limit, "cursor": cursor}
         return self._read(v.Page[v.Subject], await self._wire.ask("GET", "/v1/subjects", query=query))
@@ -133,6 +155,13 @@ class RemoteService(RemoteAgentMemory, RemoteReviews):
     ) -> v.Page[v.Entity]:
         query = {"subject": subject, "limit": limit, "cursor": cursor}
         return self._read(v.Page[v.Entity], await self._wire.ask("GET", "/v1/entities", query=query))
+
+    async def merge_entities(self, entity_id: str, *, into: str, by: str = "hand") -> v.Entity:
+        body = {"into": into, "by": by}
+        return self._read(v.Entity, await self._wire.ask("POST", path_of("entities", entity_id, "merge"), body=body))
+
+    async def split_entity(self, entity_id: str) -> v.Entity:
+        return self._read(v.Entity, await self._wire.ask("POST", path_of("entities", entity_id, "split")))
 
     async def list_episodes(
         self, *, thread: str | None = None, subject: str | None = None, query: str | None = None, limit: int = 50,
@@ -194,8 +223,8 @@ class RemoteService(RemoteAgentMemory, RemoteReviews):
         """`project_only` is for the server to decide, from the key."""
         return self._read(v.Status, await self._wire.ask("GET", "/v1/status"))
 
-    async def diagnose(self, *, subject: str | None = None, full: bool = False) -> v.Diagnosis:
-        query = given(subject=subject, full=full or None)
+    async def diagnose(self, *, subject: str | None = None, full: bool = False, rows_only: bool = False) -> v.Diagnosis:
+        query = given(subject=subject, full=full or None, rows_only=rows_only or None)
         return self._read(v.Diagnosis, await self._wire.ask("GET", "/v1/doctor", query=query, timeout_s=LONG_S))
 
     async def list_jobs(
@@ -203,6 +232,9 @@ class RemoteService(RemoteAgentMemory, RemoteReviews):
     ) -> v.Page[v.Job]:
         query = {"state": state, "kind": kind, "limit": limit, "cursor": cursor}
         return self._read(v.Page[v.Job], await self._wire.ask("GET", "/v1/jobs", query=query))
+
+    async def dead_causes(self) -> list[v.DeadCause]:
+        return self._read(v.Page[v.DeadCause], await self._wire.ask("GET", "/v1/jobs/causes")).items
 
     async def get_job(self, job_id: str) -> v.Job:
         return self._read(v.Job, await self._wire.ask("GET", path_of("jobs", job_id)))
@@ -214,21 +246,24 @@ class RemoteService(RemoteAgentMemory, RemoteReviews):
         body = given(kind=kind, cause=cause)
         return self._read(dict[str, int], await self._wire.ask("POST", "/v1/jobs/retry-all", body=body))["retried"]
 
+    async def pause_jobs(
+        self, *, kind: str | None = None, provider: str | None = None, why: str = "by hand", by: str = "hand"
+    ) -> v.Pause:
+        body = given(kind=kind, provider=provider, why=why, by=by)
+        return self._read(v.Pause, await self._wire.ask("POST", "/v1/jobs/pause", body=body, safe=True))
+
+    async def resume_jobs(self, *, kind: str | None = None, provider: str | None = None) -> None:
+        await self._wire.ask("POST", "/v1/jobs/resume", body=given(kind=kind, provider=provider))
+
+    async def list_pauses(self) -> list[v.Pause]:
+        return self._read(v.Page[v.Pause], await self._wire.ask("GET", "/v1/jobs/pauses")).items
+
     async def discard_job(self, job_id: str, *, reason: str = "by hand") -> v.Job:
         raw = await self._wire.ask("POST", path_of("jobs", job_id, "discard"), body={"reason": reason}, safe=True)
         return self._read(v.Job, raw)
 
     async def release_job(self, job_id: str) -> v.Job:
         return self._read(v.Job, await self._wire.ask("POST", path_of("jobs", job_id, "release")))
-
-    async def changes(self, *, consumer: str | None = None, after: int | None = None, limit: int = 100) -> v.ChangePage:
-        query = {"consumer": consumer, "after": after, "limit": limit}
-        return self._read(v.ChangePage, await self._wire.ask("GET", "/v1/changes", query=query))
-
-    async def ack(self, consumer: str, up_to: int) -> int:
-        body = {"consumer": consumer, "up_to": up_to}
-        raw = await self._wire.ask("POST", "/v1/changes/ack", body=body, safe=True)
-        return int(self._read(dict[str, Any], raw)["cursor"])
 
     async def list_projects(self) -> list[v.Project]:
         return self._read(v.Page[v.Project], await self._wire.ask("GET", "/v1/projects")).items
@@ -242,6 +277,18 @@ class RemoteService(RemoteAgentMemory, RemoteReviews):
     ) -> v.Project:
         body = given(name=new_name, settings=settings)
         return self._read(v.Project, await self._wire.ask("PATCH", path_of("projects", name), body=body))
+
+    async def merge_project(self, source: str, into: str, *, dry_run: bool = False) -> v.ProjectMerge:
+        body = {"into": into, "dry_run": dry_run}
+        return self._read(v.ProjectMerge, await self._wire.ask("POST", path_of("projects", source, "merge"), body=body))
+
+    async def move_project(self, name: str, *, workspace: str) -> v.Project:
+        body = {"workspace": workspace}
+        return self._read(v.Project, await self._wire.ask("POST", path_of("projects", name, "move"), body=body))
+
+    async def find_merge(self, project: str) -> v.ProjectMerge | None:
+        raw = await self._wire.ask("GET", path_of("projects", project, "merge"))
+        return None if raw == b"null" else self._read(v.ProjectMerge, raw)
 
     async def create_key(self, name: str, *, project: str | None = None) -> v.KeyCreated:
         body = given(name=name, project=project)

@@ -42,9 +42,11 @@ class RemoteAgentMemory(Asking):
     # ---- pages
 
     async def list_pages(
-        self, *, kind: str | None = None, superseded: bool = False, limit: int = 50, cursor: str | None = None
-    ) -> v.Page[v.KnowledgePage]:
-        query = {"kind": kind, "superseded": superseded, "limit": limit, "cursor": cursor}
+        self, *, kind: str | None = None, superseded: bool = False, links_to: str | None = None, limit: int = 50,
+        cursor: str | None = None,
+    ) -> v.Page[v.KnowledgePage]:  # fmt: skip
+        asked = {"kind": kind, "superseded": superseded, "links_to": links_to, "limit": limit, "cursor": cursor}
+        query = {name: value for name, value in asked.items() if value is not None}
         return self._read(v.Page[v.KnowledgePage], await self._wire.ask("GET", "/v1/pages", query=query))
 
     async def get_page(self, slug: str, *, version: int | None = None) -> v.KnowledgePage:

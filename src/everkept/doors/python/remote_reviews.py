@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -29,6 +30,13 @@ class RemoteReviews(Asking):
         """Sent once: a second one would find the session claimed, and could not say by whom."""
         raw = await self._wire.ask("POST", "/v1/reviews/claim", body={"session": session_id})
         return self._read(r.ReviewClaim, raw).claimed
+
+    async def names_in_pages(self) -> list[r.PageNames]:
+        return self._read(r.NamesInPages, await self._wire.ask("GET", "/v1/reviews/names")).pages
+
+    async def note_looks(self, looks: Sequence[r.PageLook]) -> r.StaleFound:
+        body = {"looks": [look.model_dump(mode="json") for look in looks]}
+        return self._read(r.StaleFound, await self._wire.ask("POST", "/v1/reviews/looks", body=body, safe=True))
 
     # ---- proposals
 

@@ -8,10 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from everkept.api import views as v
+from everkept.api import workstream_views as w
 from everkept.doors.python.async_memory import AsyncMemory, AsyncThread
 from everkept.doors.python.facade import Facade, MemoryFacade
+from everkept.doors.python.following import Follow
 from everkept.doors.python.items import Items
 from everkept.doors.python.sync_reviews import Proposals, Reviews
+from everkept.doors.python.sync_workstreams import Launches, Workstreams
 from everkept.doors.python.words import ME, GivenMessage
 
 
@@ -75,6 +78,10 @@ class Thread(Facade[AsyncThread]):
     def receipt(self, event_id: str) -> v.Receipt:
         """Where a message is: accepted, searchable, embedded, remembered, skipped or failed."""
         return self._loop.wait(self._inner.receipt(event_id))
+
+    def receipts(self, *, after_seq: int = 0) -> Items[v.Receipt]:
+        """Where each message is, oldest first."""
+        return Items(self._loop, self._inner.receipts(after_seq=after_seq))
 
     def info(self) -> v.Thread:
         """How the thread stands now."""
@@ -253,9 +260,39 @@ class Memory(MemoryFacade):
         """Retire one fact: belief ends, the evidence stays. `undo` brings it back."""
         return self._loop.wait(self._inner.forget(fact_id, reason=reason, undo=undo))
 
+    def pin_fact(self, fact_id: str, *, pinned: bool = True, by: str = "hand") -> v.Fact:
+        """A pinned fact is changed by hands alone, and comes first in its subject's context."""
+        return self._loop.wait(self._inner.pin_fact(fact_id, pinned=pinned, by=by))
+
+    def correct_fact(
+        self,
+        fact_id: str,
+        *,
+        object: str | None = None,
+        text: str | None = None,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
+        by: str = "hand",
+        key: str | None = None,
+    ) -> v.Remembered:
+        """State what is right in its place: a fact of its own, that retires the wrong one and its repetitions."""
+        return self._loop.wait(
+            self._inner.correct_fact(
+                fact_id, object=object, text=text, valid_from=valid_from, valid_until=valid_until, by=by, key=key
+            )
+        )
+
     def subjects(self) -> Items[v.Subject]:
         """Whose memory there is."""
         return Items(self._loop, self._inner.subjects())
+
+    def merge_entities(self, entity_id: str, *, into: str, by: str = "hand") -> v.Entity:
+        """Two names of one thing: what is said of either is said of both. `split_entity` undoes it."""
+        return self._loop.wait(self._inner.merge_entities(entity_id, into=into, by=by))
+
+    def split_entity(self, entity_id: str) -> v.Entity:
+        """It is a thing of its own again."""
+        return self._loop.wait(self._inner.split_entity(entity_id))
 
     def entities(self, *, subject: str | None = None, **words: str) -> Items[v.Entity]:
         """What the facts are about."""
@@ -348,9 +385,13 @@ class Memory(MemoryFacade):
         """Digest it now. It may go on afterwards."""
         return self._loop.wait(self._inner.end_session(session_id))
 
-    def pages(self, *, kind: str | None = None, superseded: bool = False) -> Items[v.KnowledgePage]:
-        """Pages without their bodies, newest first; `superseded`: also those that another page took the place of."""
-        return Items(self._loop, self._inner.pages(kind=kind, superseded=superseded))
+    def pages(
+        self, *, kind: str | None = None, superseded: bool = False, links_to: str | None = None
+    ) -> Items[v.KnowledgePage]:
+        """Pages without their bodies, newest first; `superseded`: also those that another page took the place of.
+
+        `links_to`: only those that link to this slug."""
+        return Items(self._loop, self._inner.pages(kind=kind, superseded=superseded, links_to=links_to))
 
     def page(self, slug: str, *, version: int | None = None) -> v.KnowledgePage:
         """One page, as it stands or stood. Raises NotFound."""
@@ -403,6 +444,20 @@ class Memory(MemoryFacade):
         """Say that it was taken up. Doing so twice changes nothing."""
         return self._loop.wait(self._inner.acknowledge_handoff(handoff_id, by=by))
 
+    def accept_offer(self, offer_id: str) -> w.Offer:
+        """Take up what was given to a session: a launch's packet and the handoff in it, both or neither."""
+        return self._loop.wait(self._inner.accept_offer(offer_id))
+
+    @property
+    def workstreams(self) -> Workstreams:
+        """Lines of work across several agents' sessions."""
+        return Workstreams(self._loop, self._inner.workstreams)
+
+    @property
+    def launches(self) -> Launches:
+        """Leased starts of agents within workstreams."""
+        return Launches(self._loop, self._inner.launches)
+
     @property
     def reviews(self) -> Reviews:
         """Looks at finished sessions."""
@@ -423,9 +478,9 @@ class Memory(MemoryFacade):
         """How it is: backlog, stages, what is stuck or given up, workers, providers."""
         return self._loop.wait(self._inner.status())
 
-    def doctor(self, *, subject: str | None = None, full: bool = False) -> v.Diagnosis:
+    def doctor(self, *, subject: str | None = None, full: bool = False, rows_only: bool = False) -> v.Diagnosis:
         """What is wrong, why, and what mends it; of `subject`, also why each of its facts is held back from recall."""
-        return self._loop.wait(self._inner.doctor(subject=subject, full=full))
+        return self._loop.wait(self._inner.doctor(subject=subject, full=full, rows_only=rows_only))
 
     def usage(self, *, days: int = 30) -> list[v.UsageRow]:
         """Tokens and money, by day, stage and model."""
@@ -434,6 +489,10 @@ class Memory(MemoryFacade):
     def jobs(self, *, state: str | None = None, kind: str | None = None) -> Items[v.Job]:
         """Background work."""
         return Items(self._loop, self._inner.jobs(state=state, kind=kind))
+
+    def dead_causes(self) -> list[v.DeadCause]:
+        """What dead jobs died of, by kind and class of error, the most first."""
+        return self._loop.wait(self._inner.dead_causes())
 
     def job(self, job_id: str) -> v.Job:
         """One job. Raises NotFound."""
@@ -447,6 +506,20 @@ class Memory(MemoryFacade):
         """Retry all dead jobs of a kind or an error class; how many there were."""
         return self._loop.wait(self._inner.retry_jobs(kind=kind, cause=cause))
 
+    def pause_jobs(
+        self, *, kind: str | None = None, provider: str | None = None, why: str = "by hand", by: str = "hand"
+    ) -> v.Pause:
+        """Begin no job of this kind, or none that asks this provider, in the whole store. What runs ends."""
+        return self._loop.wait(self._inner.pause_jobs(kind=kind, provider=provider, why=why, by=by))
+
+    def resume_jobs(self, *, kind: str | None = None, provider: str | None = None) -> None:
+        """Go on with it. Raises NotFound where it is not paused."""
+        self._loop.wait(self._inner.resume_jobs(kind=kind, provider=provider))
+
+    def pauses(self) -> list[v.Pause]:
+        """What is paused."""
+        return self._loop.wait(self._inner.pauses())
+
     def discard_job(self, job_id: str, *, reason: str = "by hand") -> v.Job:
         """Give up on a job for good."""
         return self._loop.wait(self._inner.discard_job(job_id, reason=reason))
@@ -455,13 +528,59 @@ class Memory(MemoryFacade):
         """End a job's lease now: the old holder can write nothing any more."""
         return self._loop.wait(self._inner.release_job(job_id))
 
-    def changes(self, *, consumer: str | None = None, after: int | None = None, limit: int = 100) -> v.ChangePage:
-        """Changes after the consumer's cursor. Reading moves nothing: `ack` does. Raises CursorExpired."""
-        return self._loop.wait(self._inner.changes(consumer=consumer, after=after, limit=limit))
+    def changes(
+        self,
+        *,
+        consumer: str | None = None,
+        after: int | None = None,
+        limit: int = 100,
+        kinds: Sequence[str] | None = None,
+        subject: str | None = None,
+        wait_s: float = 0.0,
+    ) -> v.ChangePage:
+        """Changes after the consumer's cursor, waited for where there are none. Reading moves nothing: `ack` does.
+
+        `kinds`: `fact.added`, or `fact` for its whole family. Raises CursorExpired."""
+        return self._loop.wait(
+            self._inner.changes(
+                consumer=consumer, after=after, limit=limit, kinds=kinds, subject=subject, wait_s=wait_s
+            )
+        )
 
     def ack(self, consumer: str, up_to: int) -> int:
         """Move a consumer's cursor forward, never back; the cursor afterwards."""
         return self._loop.wait(self._inner.ack(consumer, up_to))
+
+    def follow(
+        self,
+        consumer: str,
+        *,
+        kinds: Sequence[str] | None = None,
+        subject: str | None = None,
+        until_idle: bool = False,
+        ack_every: int = 1,
+        owner: str | None = None,
+    ) -> Follow:
+        """Every change, one after the other, acknowledged once you ask for the next; `until_idle` ends with the newest.
+
+        Of several that follow under one name one works, and another takes over where it ends or, a minute later, where
+        it died; under the same `owner` it goes on at once. A server that cannot be reached is waited for. What was not
+        acknowledged is given again: with `everkept.Inbox` its effect happens once, and `ack_every` may be larger, which
+        is faster. Raises CursorExpired where the consumer is behind what is kept."""
+        return Follow(
+            self._loop,
+            self._inner.follow(
+                consumer, kinds=kinds, subject=subject, until_idle=until_idle, ack_every=ack_every, owner=owner
+            ),
+        )
+
+    def consumers(self) -> list[v.Consumer]:
+        """Who follows the changes, and how far each is."""
+        return self._loop.wait(self._inner.consumers())
+
+    def replay(self, consumer: str, after: int) -> v.Consumer:
+        """Let a consumer go on after `after`, also back. Raises NotFound, CursorExpired."""
+        return self._loop.wait(self._inner.replay(consumer, after))
 
     def projects(self) -> list[v.Project]:
         """All projects of this store."""
@@ -476,6 +595,20 @@ class Memory(MemoryFacade):
     ) -> v.Project:
         """Rename a project, or replace its settings."""
         return self._loop.wait(self._inner.update_project(name, new_name=new_name, settings=settings))
+
+    def merge_project(self, source: str, *, into: str, dry_run: bool = False) -> v.ProjectMerge:
+        """Bring all that a project has into another one, in the background; its name means the other one at once.
+
+        `dry_run`: what would move. Cannot be undone. Raises NotFound, Conflict."""
+        return self._loop.wait(self._inner.merge_project(source, into=into, dry_run=dry_run))
+
+    def move_project(self, name: str, *, workspace: str) -> v.Project:
+        """Take a project to another workspace, made if there is none: it is then called `workspace/project`."""
+        return self._loop.wait(self._inner.move_project(name, workspace=workspace))
+
+    def find_merge(self, project: str) -> v.ProjectMerge | None:
+        """The newest merge that a project had a part in: how far it is, and what it had to call otherwise."""
+        return self._loop.wait(self._inner.find_merge(project))
 
     def create_key(self, name: str, *, project: str | None = None) -> v.KeyCreated:
         """Make an API key for HTTP. Its token is shown this once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from everkept.api import review_views as r
@@ -24,6 +25,15 @@ class Reviews(Facade[AsyncReviews]):
     def claim(self, session_id: str) -> r.Review | None:
         """Start the review of one session; None where somebody has started it, or it was made. Raises NotFound."""
         return self._loop.wait(self._inner.claim(session_id))
+
+    def names_in_pages(self) -> Sequence[r.PageNames]:
+        """Files and tasks that pages name, for whoever can look at the checkout."""
+        return self._loop.wait(self._inner.names_in_pages())
+
+    def note_looks(self, looks: Sequence[r.PageLook]) -> r.StaleFound:
+        """What a checkout on its default branch had once and does not have any more; found again a day later, it is
+        proposed to go."""
+        return self._loop.wait(self._inner.note_looks(looks))
 
 
 class Proposals(Facade[AsyncProposals]):

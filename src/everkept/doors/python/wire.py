@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from everkept.api.pacing import PATIENCE_S
 from everkept.errors import EverkeptError, InvalidInput, RateLimited, Unavailable
 
 ATTEMPTS_MAX = 4
@@ -51,23 +52,31 @@ class Wire:
     ) -> bytes:
         """The body of a success. A GET, a request with a key and one that is `safe` are sent again, a few times.
 
+        Where the server asks to wait (429), any is sent again after that, within `timeout_s`: nothing was done, nor
+        lost, and no attempt is spent.
+
         Raises the class of the server's error, Unavailable where it could not be asked, and InvalidInput for what is
         no JSON.
         """  # fmt: skip
         request = self._build(method, path, query, body, key, timeout_s)
         attempts_max = ATTEMPTS_MAX if safe or key is not None or method == "GET" else 1
-        for attempt in range(1, attempts_max):
+        failures, postponements, patience_s = 0, 0, min(PATIENCE_S, timeout_s)
+        while True:
             try:
                 return await self._send(request)
             except _Passing as passing:
-                wait_s = _wait_s(attempt, passing.error)
-                if wait_s > WAIT_MAX_S:
+                if passing.postponed:
+                    postponements += 1
+                    wait_s = _wait_s(postponements, passing.error)
+                    gives_up = wait_s > patience_s
+                    patience_s -= wait_s
+                else:
+                    failures += 1
+                    wait_s = _wait_s(failures, passing.error)
+                    gives_up = failures == attempts_max or wait_s > WAIT_MAX_S
+                if gives_up:
                     raise passing.error from passing.__cause__
             await asyncio.sleep(wait_s)
-        try:
-            return await self._send(request)
-        except _Passing as passing:
-            raise passing.error from passing.__cause__
 
     async def close(self) -> None:
         await self._client.aclose()
@@ -96,15 +105,18 @@ class Wire:
         if response.is_success:
             return response.content
         wrong = _error_of(response, self.url)
-        raise _Passing(wrong) if response.status_code in _PASSING else wrong
+        if response.status_code in _PASSING:
+            raise _Passing(wrong, postponed=response.status_code == 429)
+        raise wrong
 
 
 class _Passing(Exception):
-    """An error that may pass by itself."""
+    """An error that may pass by itself. `postponed`: the server asked to wait, and did nothing."""
 
-    def __init__(self, error: EverkeptError) -> None:
+    def __init__(self, error: EverkeptError, *, postponed: bool = False) -> None:
         super().__init__(error)
         self.error = error
+        self.postponed = postponed
 
 
 def classes_by_code() -> dict[str, type[EverkeptError]]:

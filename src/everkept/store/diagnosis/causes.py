@@ -153,7 +153,12 @@ _TABLE = (
         id="backlog_growing", title="More work comes in than is done",
         means="Nothing is lost: what was said is remembered later and later.",
         mends="Raise `EVERKEPT_WORK__SLOTS`, or start another `everkept worker`.",
-        explained_by=("no_worker", "lease_of_dead_worker", "sweep_failing", "clock_moved", *_STORE, *WEATHER),
+        explained_by=("no_worker", "lease_of_dead_worker", "sweep_failing", "clock_moved", "paused", *_STORE, *WEATHER),
+    ),
+    Cause(
+        id="paused", title="A kind of work or a provider is paused",
+        means="Nothing is lost: what is due of it waits until somebody resumes it.",
+        mends="`everkept jobs resume KIND`, or `everkept jobs resume --provider NAME`",
     ),
     Cause(
         id="input_kills_worker", title="An input ends the process that works it",
@@ -238,6 +243,27 @@ _TABLE = (
         id="budget_spent", title="The project's own budget for today is spent",
         means="Nothing is lost and no attempt is spent: questions wait for midnight (UTC).",
         mends="`everkept projects set PROJECT models.daily_tokens_max=…` (or `models.daily_usd_max`).",
+    ),
+    # ---- deliveries
+    Cause(
+        id="webhook_dead", title="A webhook is dead",
+        means="Nothing is lost: it waits at its cursor, for as long as changes are kept.",
+        mends="Mend the receiver, `everkept webhooks test ID`, then `everkept webhooks resume ID`.",
+    ),
+    Cause(
+        id="webhook_failing", title="A webhook's receiver fails",
+        means="Nothing is lost: changes wait in order, and are tried again with growing waits for days.",
+        mends="Mend the receiver; it goes on by itself.",
+    ),
+    Cause(
+        id="webhook_rejected", title="A webhook's receiver rejected changes",
+        means="They are parked, and were passed by; what followed was delivered.",
+        mends="`everkept webhooks show ID` tells why; `everkept webhooks retry ID` or `drop ID`.",
+    ),
+    Cause(
+        id="consumer_behind", title="A consumer is behind what is kept",
+        means="Changes that it never acknowledged are gone from the outbox; memory itself has lost nothing.",
+        mends="Take a snapshot of what it mirrors, then `everkept consumers replay NAME --after N`.",
     ),
     # ---- nothing scheduled
     Cause(

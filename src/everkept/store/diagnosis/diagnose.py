@@ -13,7 +13,7 @@ from everkept.ports.clock import Clock
 from everkept.store.aliases import find_by_signs
 from everkept.store.connection import Connection
 from everkept.store.copy import opened
-from everkept.store.diagnosis import agents, place, recallable, timers, weather, work
+from everkept.store.diagnosis import agents, deliveries, place, recallable, timers, weather, work
 from everkept.store.diagnosis.causes import Finding, without_symptoms
 from everkept.store.diagnosis.look import AgentsAround, Look
 from everkept.store.dialect import sqlite_dialect
@@ -21,10 +21,11 @@ from everkept.store.status import LaneRow, WorkerRow, read_lanes, read_workers
 
 CHECKS: tuple[Callable[[Connection, Look], list[Finding]], ...] = (
     place.clock_moved, place.several_machines, place.copies_kept,
-    work.no_worker, work.leases_of_dead_workers, work.worker_too_old, work.sweeps_failing, work.backlog_growing,
-    work.given_up, work.no_vectors, work.conflicts_unjudged, work.erases,
+    work.no_worker, work.paused, work.leases_of_dead_workers, work.worker_too_old, work.sweeps_failing,
+    work.backlog_growing, work.given_up, work.no_vectors, work.conflicts_unjudged, work.erases,
+    deliveries.webhooks, deliveries.consumers_left_behind,
     weather.circuits, weather.slow, weather.budgets, timers.nothing_scheduled,
-    agents.around_the_store, recallable.not_recallable,
+    agents.around_the_store,
 )  # fmt: skip
 
 
@@ -58,17 +59,18 @@ _ERASES = text("select count(*) from erasures where done_at is null")
 def diagnose(conn: Connection, look: Look) -> Diagnosis:
     """Over an open store of this program's schema."""
     before = place.around_the_file(look)
-    whole = place.contents(conn.raw, look)
+    whole = [] if look.rows_only else place.contents(conn.raw, look)
     if any(finding.cause == "store_corrupt" for finding in whole):
         return _unread(conn.now(), look, [*before, *whole])
     found = [finding for check in CHECKS for finding in check(conn, look)]
+    unseen, held_back = recallable.not_recallable(conn, look)
     now = conn.now()
     return Diagnosis(
-        at=now, looked=True, findings=without_symptoms([*before, *whole, *found]),
+        at=now, looked=True, findings=without_symptoms([*before, *whole, *found, *unseen]),
         store=store_facts(look, str(conn.scalar(_MODE))), lanes=read_lanes(conn, None),
         workers=read_workers(conn, look.settings), expired_leases=conn.scalar(_EXPIRED, {"now": now}),
         refused_finishes=int(conn.scalar(_REFUSED) or 0), dead_letters=dict(conn.rows(_DEAD)),
-        erases_unfinished=conn.scalar(_ERASES), held_back=recallable.held_back_counts(conn, look),
+        erases_unfinished=conn.scalar(_ERASES), held_back=held_back,
     )  # fmt: skip
 
 

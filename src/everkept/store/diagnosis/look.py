@@ -113,6 +113,8 @@ class Look:
     subject: str | None = None
     """Whose facts are asked after: then each that is held back is a finding."""
     full: bool = False
+    rows_only: bool = False
+    """Whether the file is whole is not looked at."""
     agents: AgentsAround | None = None
     """None where nobody looked at coding agents: a server does not see the machines of those who ask."""
 

@@ -53,36 +53,30 @@ _MENDS = {
 }
 
 
-def not_recallable(conn: Connection, look: Look) -> list[Finding]:
-    """Of the subject that is asked after, each reason; else of subjects of whose facts not one can be recalled."""
+def not_recallable(conn: Connection, look: Look) -> tuple[list[Finding], dict[str, int]]:
+    """What is found, and how many facts of the whole store each reason holds back.
+
+    Found is each reason of the subject that is asked after; else those of subjects of whose facts none can be recalled.
+    """
     found: list[Finding] = []
+    counts: Counter[str] = Counter()
     asked_after = 0
     for project, name, settings_json in conn.rows(_PROJECTS):
-        if look.subject is not None and name != look.project:
-            continue
         floor = effective(look.settings, settings_json).recall.confidence_floor
         rows = conn.rows(_COUNTS, {"project": project, "now": conn.now(), "floor": floor})
-        if look.subject is not None:
-            rows = [row for row in rows if row[1] == look.subject]
-            asked_after += sum(row[3] for row in rows)
-        else:
+        for _, _, reason, facts, *_ in rows:
+            counts[(reason or "").removeprefix("fact_")] += facts
+        if look.subject is None:
             shown = {row[0] for row in rows if row[2] is None}
             rows = [row for row in rows if row[0] not in shown]
+        else:
+            rows = [row for row in rows if (name, row[1]) == (look.project, look.subject)]
+            asked_after += sum(row[3] for row in rows)
         found += _held_back(name, floor, [row for row in rows if row[2] not in (None, REPEATED)])
     if look.subject is not None and not asked_after:
         found += _elsewhere(conn, look)
-    return found
-
-
-def held_back_counts(conn: Connection, look: Look) -> dict[str, int]:
-    """How many facts of the whole store each reason holds back."""
-    counts: Counter[str] = Counter()
-    for project, _, settings_json in conn.rows(_PROJECTS):
-        floor = effective(look.settings, settings_json).recall.confidence_floor
-        for _, _, reason, facts, *_ in conn.rows(_COUNTS, {"project": project, "now": conn.now(), "floor": floor}):
-            if reason is not None:
-                counts[reason.removeprefix("fact_")] += facts
-    return dict(counts)
+    del counts[""]  # of those that nothing holds back
+    return found, dict(counts)
 
 
 def _held_back(project: str, floor: float, rows: list[tuple[object, ...]]) -> Iterator[Finding]:

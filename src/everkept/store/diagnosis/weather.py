@@ -16,6 +16,8 @@ from everkept.store.providers import list_providers
 DAY_US = 86_400_000_000
 SLOW_SHARE = 0.8
 """A p95 above this part of the timeout loses replies at the next busy hour."""
+CALLS_MAX = 500
+"""Calls, and jobs that failed, that are looked at."""
 SAMPLES_MIN = 20
 TEXT_STEPS = ("summary", "fold")
 """Steps that answer in text, with the shorter timeout."""
@@ -29,10 +31,11 @@ _WAITING = text("""
 select count(*) from jobs where uses = :use and (state = 'ready' or (state = 'waiting' and error_class in
   ('transient', 'rate_limited', 'provider_down')))""")
 _REPLIES = text("""
-select step, replied_at - asked_at from replies where replied_at > :since and text is not null order by 2""")
+select step, replied_at - asked_at from replies where replied_at > :since and text is not null
+order by replied_at desc limit :limit""")
 _TROUBLED = text("""
 select kind, history from jobs where history <> '[]' and (finished_at is null or finished_at > :since)
-  and uses = 'model'""")
+  and uses = 'model' order by finished_at desc limit :limit""")
 _OVER_BUDGET = text("""
 select p.name, count(*), min(j.error) from jobs j join projects p on p.id = j.project_id
 where j.state = 'waiting' and j.error_class = 'over_budget' group by p.name order by p.name""")
@@ -92,14 +95,15 @@ def _moment(us: int) -> str:
 
 
 def slow(conn: Connection, look: Look) -> list[Finding]:
-    """The p95 of the last day's calls against their timeout; a call that had no reply took its whole timeout."""
+    """The p95 of the day's newest calls against their timeout; a call that had no reply took its whole timeout."""
     since = conn.now() - DAY_US
+    newest = {"since": since, "limit": CALLS_MAX}
     models = look.settings.models
     took: dict[float, list[float]] = {models.text_timeout_s: [], models.structured_timeout_s: []}
-    for step, took_us in conn.rows(_REPLIES, {"since": since}):
+    for step, took_us in conn.rows(_REPLIES, newest):
         took[_timeout_s(step, look)].append(took_us / 1e6)
     silent = 0
-    for kind, history in conn.rows(_TROUBLED, {"since": since}):
+    for kind, history in conn.rows(_TROUBLED, newest):
         for past in json.loads(history):
             if past["at"] > since and past["class"] == "transient" and NO_REPLY.search(past["error"]):
                 step = "summary" if kind in ("summarise_episode", "fold_summary") else "facts"

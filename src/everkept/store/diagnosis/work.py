@@ -12,6 +12,7 @@ from everkept.domain.ids import row_id
 from everkept.store.connection import Connection, Row
 from everkept.store.diagnosis.causes import Finding
 from everkept.store.diagnosis.look import Look
+from everkept.store.pauses import list_pauses
 
 OVERDUE_US = 120_000_000
 """Due work that nobody has begun for so long is waiting for somebody."""
@@ -66,6 +67,17 @@ def no_worker(conn: Connection, look: Look) -> list[Finding]:
     )]  # fmt: skip
 
 
+def paused(conn: Connection, _look: Look) -> list[Finding]:
+    """What a hand has stopped: worth telling for as long as it lasts, and no trouble."""
+    return [
+        Finding(
+            cause="paused", what=each.words(), since=each.since, evidence={each.what: each.name}, chosen=True,
+            mend=f"everkept jobs resume {'--provider ' if each.what == 'provider' else ''}{each.name}",
+        )
+        for each in list_pauses(conn)
+    ]  # fmt: skip
+
+
 def leases_of_dead_workers(conn: Connection, look: Look) -> list[Finding]:
     now = conn.now()
     rows = conn.rows(_DEAD_LEASES, {"ended": now - OVERDUE_US, "unseen": look.unseen_us(now)})
@@ -106,7 +118,12 @@ select count(*), min(due_at) from (
   select due_at, error_class from jobs where state = 'waiting' and due_at < :before
   union all select due_at, error_class from jobs where state = 'ready' and due_at < :before) as late
 where error_class is null""")
-_OPENED = text("select count(*) from windows where opened_at > :since and skipped_because is null")
+# What was opened since then was worked since then, or is not worked yet: each has its index.
+_OPENED = text("""
+select count(*) from (
+  select id from windows where facts_at is null and skipped_because is null and opened_at > :since
+  union all
+  select id from windows where facts_at > :since and skipped_because is null and opened_at > :since) as opened""")
 _DONE = text("select count(*) from windows where facts_at > :since")
 
 

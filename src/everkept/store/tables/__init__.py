@@ -6,8 +6,9 @@ used twice (`AUTOINCREMENT`), because public ids and caches name rows by them.
 
 from __future__ import annotations
 
-from everkept.store.tables import agents, conversation, delivery, reviews, work
+from everkept.store.tables import agents, conversation, delivery, merges, reviews, work, workstreams
 from everkept.store.tables.columns import metadata
 from everkept.store.tables.full_text import FULL_TEXT_SQLITE
 
-__all__ = ["FULL_TEXT_SQLITE", "agents", "conversation", "delivery", "metadata", "reviews", "work"]
+__all__ = ["FULL_TEXT_SQLITE", "agents", "conversation", "delivery", "merges", "metadata", "reviews", "work",
+           "workstreams"]  # fmt: skip

@@ -148,6 +148,7 @@ page_links = Table(
     Column("page_id", ID, ForeignKey("pages.id"), nullable=False),
     Column("target", Text, nullable=False),  # a slug, whether or not there is such a page
     PrimaryKeyConstraint("page_id", "target"),
+    Index("ix_page_links_target", "target"),
     sqlite_with_rowid=False,
 )  # fmt: skip
 
@@ -165,12 +166,10 @@ handoffs = Table(
     time("created_at", required=True),
     time("expires_at", required=True),
     time("settled_at"),
-    Index("ix_handoffs_open", "project_id", "worktree", "created_at",
-          sqlite_where=text("state = 'open'"), postgresql_where=text("state = 'open'")),
-    Index("ix_handoffs_newest", "project_id", "created_at",
-          sqlite_where=text("state = 'open'"), postgresql_where=text("state = 'open'")),
-    Index("ix_handoffs_branch", "project_id", "branch", "created_at",
-          sqlite_where=text("state = 'open'"), postgresql_where=text("state = 'open'")),
+    Index("ix_handoffs_project", "project_id", "created_at"),
+    Index("ix_handoffs_open", "project_id", "state", "worktree", "created_at"),
+    Index("ix_handoffs_newest", "project_id", "state", "created_at"),
+    Index("ix_handoffs_branch", "project_id", "state", "branch", "created_at"),
     Index("ix_handoffs_stream", "stream_id"),
     **AUTO,
 )  # fmt: skip
@@ -181,6 +180,7 @@ offers = Table(
     Column("native_id", Text, nullable=False),
     Column("epoch", Integer, nullable=False),  # clear and compaction begin a new one
     Column("handoff_id", ID),
+    Column("launch_id", ID),  # whose packet is in it
     Column("items", Text, nullable=False),  # JSON list of what it shows, by id and version
     Column("body", Text, nullable=False),  # the exact text
     Column("state", Text, nullable=False),  # offered, shown, acknowledged, expired

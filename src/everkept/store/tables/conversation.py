@@ -47,8 +47,15 @@ projects = Table(
     ),  # raised when vectors or visibility change
     time("created_at", required=True),
     time("erased_at"),
+    Column("merged_into", ID, ForeignKey("projects.id")),  # then only its name, keys and secret are left of it
     UniqueConstraint("workspace_id", "name"),
     UniqueConstraint("id", "workspace_id"),  # what reviews name, so that none can pair a project with another's
+    Index(
+        "ix_projects_merged",
+        "merged_into",
+        sqlite_where=text("merged_into is not null"),
+        postgresql_where=text("merged_into is not null"),
+    ),
     **AUTO,
 )
 
@@ -69,7 +76,10 @@ subjects = Table(
     Column("epoch", BigInteger, nullable=False, server_default="0"),  # raised by every erase
     time("created_at", required=True),
     time("erased_at"),  # the name is then no longer its own; a later use of it makes a new subject
+    Column("merged_into", ID),  # one of its name in the project that its own was merged into
     UniqueConstraint("project_id", "name"),
+    Index("ix_subjects_merged", "merged_into", sqlite_where=text("merged_into is not null"),
+          postgresql_where=text("merged_into is not null")),
     **AUTO,
 )  # fmt: skip
 
@@ -251,7 +261,12 @@ entities = Table(
     Column("norm", Text, nullable=False),
     Column("type", Text, nullable=False),
     time("created_at", required=True),
+    Column("merged_into", ID),  # the one that it is another name of, as a hand said
+    Column("merged_by", Text),
+    time("merged_at"),
     UniqueConstraint("subject_id", "norm"),
+    Index("ix_entities_merged", "merged_into", sqlite_where=text("merged_into is not null"),
+          postgresql_where=text("merged_into is not null")),
     **AUTO,
 )  # fmt: skip
 
@@ -308,6 +323,10 @@ facts = Table(
     Column("live", Boolean, nullable=False, server_default=text("true")),
     Column("unsettled", Boolean, nullable=False, server_default=text("false")),
     Column("pinned", Boolean, nullable=False, server_default=text("false")),
+    Column("stated_by", Text),  # whose hand put another one right with it
+    Column("corrects", Text),  # the draft key of that other one, and where it was said: it may be derived again
+    Column("corrects_stream", ID),
+    Column("corrects_seq", BigInteger),
     UniqueConstraint("subject_id", "draft_key"),
     Index("ix_facts_subject", "subject_id", "id"),
     Index("ix_facts_project", "project_id", "id"),
@@ -318,6 +337,14 @@ facts = Table(
         "object_entity_id",
         sqlite_where=text("object_entity_id is not null"),
         postgresql_where=text("object_entity_id is not null"),
+    ),
+    Index("ix_facts_pinned", "subject_id", sqlite_where=text("pinned"), postgresql_where=text("pinned")),
+    Index(
+        "ix_facts_corrects",
+        "corrects_stream",
+        "corrects_seq",
+        sqlite_where=text("corrects_stream is not null"),
+        postgresql_where=text("corrects_stream is not null"),
     ),
     Index("ix_facts_live", "project_id", sqlite_where=text("live"), postgresql_where=text("live")),
     **AUTO,
@@ -334,9 +361,11 @@ fact_events = Table(
 )  # fmt: skip
 
 forgotten = Table(
-    "forgotten", metadata,  # what a hand had retired, while its window is derived again after an erase
+    "forgotten", metadata,  # what a hand had retired or pinned, while its window is derived again after an erase
     Column("window_id", ID, ForeignKey("windows.id"), nullable=False),
     Column("statement", Text, nullable=False),  # its draft key, hashed with the project's secret
+    Column("retired", Boolean, nullable=False),
+    Column("pinned", Boolean, nullable=False),
     PrimaryKeyConstraint("window_id", "statement"),
     sqlite_with_rowid=False,
 )  # fmt: skip

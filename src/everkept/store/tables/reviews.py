@@ -147,3 +147,14 @@ proposal_quotes = Table(
     Index("ix_proposal_quotes_stream", "stream_id"),
     sqlite_with_rowid=False,
 )  # fmt: skip
+
+page_looks = Table(
+    "page_looks", metadata,  # a checkout was looked at, and what a page names was not there
+    Column("page_id", ID, primary_key=True, autoincrement=False),
+    Column("version", Integer, nullable=False),
+    Column("gone", Text, nullable=False),  # JSON: places of what was gone among the names in the page, and no word
+    time("first_at", required=True),
+    ForeignKeyConstraint(["page_id", "version"], ["page_versions.page_id", "page_versions.version"],
+                         ondelete="CASCADE"),
+    sqlite_with_rowid=False,
+)  # fmt: skip

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
+    PrimaryKeyConstraint,
     Table,
     Text,
     UniqueConstraint,
@@ -46,6 +47,7 @@ erasures = Table(
     **AUTO,
 )
 
+_HELD = "uses in ('held_local', 'held_model', 'held_embedder')"
 jobs = Table(
     "jobs",
     metadata,
@@ -54,9 +56,11 @@ jobs = Table(
     Column("kind", Text, nullable=False),
     Column("key", Text, nullable=False),
     Column("lane_id", ID, ForeignKey("lanes.id"), nullable=False),
-    Column("uses", Text, nullable=False),  # local, model, embedder: whose permits and circuit it needs
+    # local, model, embedder: whose permits and circuit it needs; held_… while it is ready and its kind is paused
+    Column("uses", Text, nullable=False),
     Column("serial_key", Text),
     Column("args", Text, nullable=False),
+    Column("traceparent", Text),  # W3C's, of the first that asked for its next run, where that was traced
     Column("state", Text, nullable=False),
     time("due_at", required=True),
     time("first_due_at"),
@@ -77,6 +81,7 @@ jobs = Table(
     time("finished_at"),
     UniqueConstraint("kind", "key"),
     CheckConstraint("state in ('waiting', 'ready', 'leased', 'done', 'dead', 'discarded')", name="state"),
+    CheckConstraint("state = 'ready' or uses in ('local', 'model', 'embedder')", name="held"),
     CheckConstraint("(state = 'leased') = (owner is not null and lease_until is not null)", name="lease"),
     Index("ix_jobs_due", "due_at", sqlite_where=text("state = 'waiting'"), postgresql_where=text("state = 'waiting'")),
     Index(
@@ -88,6 +93,7 @@ jobs = Table(
         sqlite_where=text("state = 'ready'"),
         postgresql_where=text("state = 'ready'"),
     ),
+    Index("ix_jobs_held", "kind", sqlite_where=text(_HELD), postgresql_where=text(_HELD)),
     Index(
         "ix_jobs_leased",
         "lease_until",
@@ -188,6 +194,18 @@ providers = Table(
     time("not_before"),  # no claim before this; then one probe
     Column("failures", Integer, nullable=False, server_default="0"),  # in a row, for the back-off of probes
     Column("permits", Float, nullable=False),  # adaptive: at most this many jobs of the pool at once
+)  # fmt: skip
+
+pauses = Table(
+    "pauses", metadata,  # what a hand has stopped, for the whole store
+    Column("what", Text, nullable=False),  # kind, provider
+    Column("name", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("paused_by", Text, nullable=False),
+    time("since", required=True),
+    CheckConstraint("what in ('kind', 'provider')", name="what"),
+    PrimaryKeyConstraint("what", "name"),
+    sqlite_with_rowid=False,
 )  # fmt: skip
 
 periodic = Table(

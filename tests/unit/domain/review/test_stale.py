@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from everkept.domain.review.stale import APART_US, Look, Named, look_at, names_in, stale_drafts
+from everkept.domain.pages import sections_of
+from everkept.domain.review.stale import Named, names_in, stale_draft
 from everkept.domain.review.values import KnownPage
 
 BODY = (
@@ -27,12 +28,7 @@ PAGE = KnownPage(
 )
 
 
-def look(
-    page: KnownPage = PAGE, at_us: int = 0, branch: str | None = "main", there: frozenset[str] = frozenset()
-) -> Look:
-    found = look_at([page], lambda name: name.text in there, at_us=at_us, branch=branch, default="main")
-    assert found is not None
-    return found
+SCRIPT, ANNOUNCE = Named("file", "scripts/old_deploy.sh"), Named("task", "make announce")
 
 
 def test_files_and_tasks_are_named_by_code_spans_and_not_where_they_are_forbidden() -> None:
@@ -55,37 +51,42 @@ def test_what_is_no_file_of_the_checkout_is_not_named(span: str, names: list[Nam
     assert list(names_in(replace(PAGE, body=f"- See `{span}`.\n"))) == names
 
 
-def test_what_is_gone_twice_a_day_apart_is_proposed_to_be_retired() -> None:
-    (draft,) = stale_drafts(look(), look(at_us=APART_US), [PAGE], frozenset())
+def test_a_page_of_which_all_is_gone_that_it_names_is_proposed_to_be_retired() -> None:
+    draft = stale_draft(PAGE, {SCRIPT, ANNOUNCE})
+    assert draft is not None
     assert (draft.action, draft.slug, draft.base) == ("retire", "deploy", 2)
     assert draft.why == (
-        "All that it names is gone from the default branch: `scripts/old_deploy.sh`, `make announce`, "
-        "looked for twice, a day apart."
+        "All that it names is gone: `scripts/old_deploy.sh`, `make announce`, looked for twice on the default branch, "
+        "a day apart."
     )
     assert [(quote.stream, quote.seq) for quote in draft.evidence] == [(3, 4)]
-    assert stale_drafts(look(), look(at_us=APART_US), [PAGE], frozenset({draft.fingerprint})) == ()
 
 
-def test_less_than_a_day_one_look_or_another_version_is_not_enough() -> None:
-    assert stale_drafts(look(), look(at_us=APART_US - 1), [PAGE], frozenset()) == ()
-    there = look(there=frozenset({"make announce"}))
-    assert stale_drafts(there, look(at_us=APART_US), [PAGE], frozenset()) == ()
-    changed = replace(PAGE, version=3)
-    assert stale_drafts(look(), look(changed, at_us=APART_US), [changed], frozenset()) == ()
-
-
-def test_another_branch_says_nothing() -> None:
-    for branch in ("feature", None):
-        assert look_at([PAGE], lambda _: False, at_us=0, branch=branch, default="main") is None
-
-
-def test_a_page_of_which_something_is_left_or_cannot_be_told_is_pinned_or_names_nothing_stays() -> None:
-    assert look(there=frozenset({"make announce"})).gone == ()
-    cannot_tell = look_at(
-        [PAGE], lambda name: None if name.kind == "task" else False, at_us=0, branch="main", default="main"
+def test_lines_of_which_all_is_gone_are_proposed_to_go_with_their_quotes_and_the_rest_stays() -> None:
+    body = (
+        "# Deploy\n\nFirst `make lint`.\n\n## Steps\n\n- Run `./scripts/old_deploy.sh`.\n"
+        "  > “the script deploys” — evt_3_4\n- Then tell everybody.\n"
     )
-    assert cannot_tell is not None
-    assert cannot_tell.gone == ()
-    assert look(replace(PAGE, pinned=True)).gone == ()
-    assert look(replace(PAGE, body="- Be kind.\n")).gone == ()
-    assert look(replace(PAGE, kind="decision")).gone == ()
+    page = replace(PAGE, body=body)
+    draft = stale_draft(page, {SCRIPT})
+    assert draft is not None
+    assert (draft.action, draft.section, draft.body) == ("replace_section", "steps", "- Then tell everybody.")
+    assert draft.section_hash == next(s.text_hash for s in sections_of("Deploy", body) if s.anchor == "steps")
+    assert draft.why.startswith("What lines of it name is gone: `scripts/old_deploy.sh`, looked for twice")
+
+
+def test_what_is_gone_otherwise_makes_it_another_proposal() -> None:
+    more = replace(PAGE, body=f"{BODY}- And `make cheers`.\n- Done.\n")
+    one, other = stale_draft(more, {SCRIPT, ANNOUNCE}), stale_draft(more, {Named("task", "make cheers")})
+    assert one is not None
+    assert other is not None
+    assert one.fingerprint != other.fingerprint
+
+
+def test_a_page_of_whose_lines_something_is_left_is_pinned_or_is_of_another_kind_stays() -> None:
+    gone = {SCRIPT, ANNOUNCE}
+    assert stale_draft(PAGE, set()) is None
+    assert stale_draft(PAGE, {ANNOUNCE}) is None, "its line has the script, too"
+    assert stale_draft(replace(PAGE, pinned=True), gone) is None
+    assert stale_draft(replace(PAGE, body="- Be kind.\n"), gone) is None
+    assert stale_draft(replace(PAGE, kind="decision"), gone) is None

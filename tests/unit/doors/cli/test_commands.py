@@ -33,6 +33,8 @@ Durable memory for AI agents: nothing lost, nothing twice, nothing hidden.
 │ episodes  List episodes: summaries of stretches of conversation.             │
 │ threads   List conversations; show, end or set one.                          │
 │ timeline  List what happened in this folder's project, newest first.         │
+│ correct   Put one fact right; what was wrong is kept.                        │
+│ pin       Keep one fact in view, or no longer.                               │
 │ forget    Retire one fact; can be undone.                                    │
 │ erase     Destroy something and all that rests on it, for good.              │
 │ export    Write all that is kept about a subject.                            │
@@ -40,21 +42,28 @@ Durable memory for AI agents: nothing lost, nothing twice, nothing hidden.
 │ why       Show where a fact, message, session, page or handoff comes from.   │
 ╰──────────────────────────────────────────────────────────────────────────────╯
 ╭─ Agents ─────────────────────────────────────────────────────────────────────╮
-│ install    Wire coding agents to this memory: hooks, MCP server,             │
-│            instructions.                                                     │
-│ uninstall  Leave the files of coding agents as they were.                    │
-│ mcp        Serve the memory's tools to one agent over stdio (MCP).           │
-│ sessions   List sessions of coding agents; show or end one.                  │
-│ pages      List pages of knowledge; show, write or delete one.               │
-│ review     Review finished sessions now; list the reviews so far.            │
-│ proposals  List proposed improvements of pages; decide, undo, measure.       │
-│ handoffs   List where sessions left off; show or take one.                   │
+│ install      Wire coding agents to this memory: hooks, MCP server,           │
+│              instructions.                                                   │
+│ uninstall    Leave the files of coding agents as they were.                  │
+│ mcp          Serve the memory's tools to one agent over stdio (MCP).         │
+│ sessions     List sessions of coding agents; show or end one.                │
+│ pages        List pages of knowledge; show, write or delete one.             │
+│ handoffs     List where sessions left off; show or take one.                 │
+│ accept       Say that a session has what it was given at its start.          │
+│ run          Run an agent here, its sessions linked to this folder's line of │
+│              work.                                                           │
+│ continue     Go on with the work done last here, with any agent.             │
+│ workstreams  List lines of work across agents; show, name or select one.     │
+│ review       Review finished sessions now; list the reviews so far.          │
+│ proposals    List proposed improvements of pages; decide, undo, measure.     │
 ╰──────────────────────────────────────────────────────────────────────────────╯
 ╭─ Operate ────────────────────────────────────────────────────────────────────╮
 │ serve      Serve HTTP, with a worker inside.                                 │
 │ worker     Work jobs until stopped, or until idle.                           │
 │ status     Show health, backlog and what needs attention.                    │
 │ jobs       List background work; retry, discard or release it.               │
+│ consumers  List who follows the changes; replay or remove one.               │
+│ webhooks   List webhooks; add, test, pause, resume or replay one.            │
 │ reprocess  Derive memory again from events and kept replies.                 │
 │ projects   List, create, set up and trust projects.                          │
 │ keys       List, create and revoke API keys.                                 │
@@ -82,7 +91,8 @@ def test_every_command_explains_itself(name, capsys):
     assert run([name, "--help"]) == 0
     out = capsys.readouterr().out
     assert f"everkept {name}" in out
-    assert "--json" in out or name in ("serve", "mcp") or f"{name} COMMAND" in out  # a group says it of each
+    alone = ("serve", "mcp", "run", "continue")
+    assert "--json" in out or name in alone or f"{name} COMMAND" in out  # a group says it of each
 
 
 @pytest.mark.parametrize(

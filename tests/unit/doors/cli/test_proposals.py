@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 from tests.stubs.fake_reviews import OUTCOME, PROPOSAL, REVIEW
@@ -142,3 +143,23 @@ def test_a_page_is_pinned_and_unpinned(capsys):
     service = fake(pin_page=a_page(pinned=False))
     assert run(["pages", "unpin", "tokens"], opener=service) == 0
     assert capsys.readouterr().out == "tokens  not pinned\n"
+
+
+def test_a_look_for_stale_pages_says_that_the_folder_is_no_checkout(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(["review", "--stale"], opener=fake()) == 2
+    assert "a checkout that is on its default branch" in capsys.readouterr().err
+
+
+def test_a_look_for_stale_pages_tells_what_was_found_and_that_a_second_look_is_needed(capsys, tmp_path, monkeypatch):
+    for words in (["init", "-q", "-b", "main"], ["commit", "-q", "--allow-empty", "-m", "one"]):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@a.example", *words], cwd=tmp_path, check=True)
+    monkeypatch.chdir(tmp_path)
+    pages = [r.PageNames(slug="use-uv", version=1, names=[r.Name(kind="file", text="uv.lock")])]
+    found = r.StaleFound(waiting=1, staged=2, refused=[])
+    service = fake(names_in_pages=pages, note_looks=found)
+    assert run(["review", "--stale"], opener=service) == 0
+    err = capsys.readouterr().err
+    assert "2 proposals made" in err
+    assert "1 page names what is gone" in err
+    assert asked(service, "note_looks")["0"] == [r.PageLook(slug="use-uv", version=1, gone=[])], "git never knew it"

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+import structlog
 from tests.stubs.door_client import DoorClient, error_of
 
 ONE = {"role": "user", "content": "I live in Lisbon", "subject": "ana"}
@@ -23,12 +25,21 @@ ROUTES: list[tuple[str, str, str, Any, int]] = [
     ("list_facts", "GET", "/v1/facts?subject=ana", None, 200),
     ("get_fact", "GET", "/v1/facts/fct_1", None, 200),
     ("forget_fact", "POST", "/v1/facts/fct_1/forget", None, 200),
+    ("pin_fact", "PUT", "/v1/facts/fct_1/pin", {"pinned": True, "by": "ana"}, 200),
+    ("correct_fact", "POST", "/v1/facts/fct_1/correct", {"object": "Porto", "by": "ana"}, 201),
     ("list_entities", "GET", "/v1/entities", None, 200),
+    ("merge_entities", "POST", "/v1/entities/ent_2/merge", {"into": "ent_1", "by": "ana"}, 200),
+    ("split_entity", "POST", "/v1/entities/ent_2/split", None, 200),
     ("list_subjects", "GET", "/v1/subjects", None, 200),
     ("list_episodes", "GET", "/v1/episodes?thread=chat-1", None, 200),
     ("get_episode", "GET", "/v1/episodes/epi_1", None, 200),
     ("retry_episode", "POST", "/v1/episodes/epi_1/retry?stage=facts", None, 200),
     ("get_receipt", "GET", "/v1/receipts/evt_1_1", None, 200),
+    ("list_receipts", "GET", "/v1/threads/chat-1/receipts?after_seq=0&limit=5", None, 200),
+    ("dead_causes", "GET", "/v1/jobs/causes", None, 200),
+    ("pause_jobs", "POST", "/v1/jobs/pause", {"kind": "extract_facts", "why": "prices"}, 200),
+    ("list_pauses", "GET", "/v1/jobs/pauses", None, 200),
+    ("resume_jobs", "POST", "/v1/jobs/resume", {"kind": "extract_facts"}, 204),
     ("erase_event", "DELETE", "/v1/events/evt_1_1?dry_run=true", None, 200),
     ("why", "GET", "/v1/facts/fct_1/why", None, 200),
     ("resolve_scope", "POST", "/v1/scope", {"cwd": "/code/app", "remote": "git@github.com:Acme/App.git"}, 200),
@@ -57,9 +68,34 @@ ROUTES: list[tuple[str, str, str, Any, int]] = [
     ("choose_handoff", "GET", "/v1/handoffs/choice?worktree=/code/app&branch=main", None, 200),
     ("get_handoff", "GET", "/v1/handoffs/hnd_1", None, 200),
     ("acknowledge_handoff", "POST", "/v1/handoffs/hnd_1/acknowledge", {"by": "codex/1"}, 200),
+    ("create_workstream", "POST", "/v1/workstreams", {"name": "login", "place": "/code/app"}, 201),
+    ("list_workstreams", "GET", "/v1/workstreams?limit=5", None, 200),
+    ("get_workstream", "GET", "/v1/workstreams/login", None, 200),
+    ("workstream_events", "GET", "/v1/workstreams/wst_1/events?query=build", None, 200),
+    ("rename_workstream", "PUT", "/v1/workstreams/wst_1/name", {"name": "sign-in"}, 200),
+    ("select_workstream", "POST", "/v1/workstreams/login/select", {"place": "/code/app"}, 200),
+    ("prepare_launch", "POST", "/v1/launches", {"owner": "ana", "checkout": {"cwd": "/code"}, "agent": "codex"}, 201),
+    ("get_launch", "GET", "/v1/launches/lch_1", None, 200),
+    ("heartbeat_launch", "POST", "/v1/launches/lch_1/heartbeat", {"fence": 1}, 200),
+    (
+        "launch_events",
+        "POST",
+        "/v1/launches/lch_1/events",
+        {
+            "first": 1,
+            "events": [{"kind": "prompt", "agent": "codex", "session": "c1", "key": "codex:1", "text": "Go on"}],
+        },
+        200,
+    ),
+    ("finish_launch", "POST", "/v1/launches/lch_1/finish", {"fence": 1, "exit_code": 0}, 200),
+    ("cancel_launch", "POST", "/v1/launches/lch_1/cancel", {"fence": 1}, 200),
+    ("accept_launch", "POST", "/v1/launches/lch_1/accept", {"native_session": "c1"}, 200),
+    ("accept_offer", "POST", "/v1/offers/off_1/accept", None, 200),
     ("list_reviews", "GET", "/v1/reviews?state=reviewed&session=ses_1", None, 200),
     ("run_reviews", "POST", "/v1/reviews/run", {"since": "2026-01-01T00:00:00Z"}, 200),
     ("claim_review", "POST", "/v1/reviews/claim", {"session": "ses_1"}, 200),
+    ("names_in_pages", "GET", "/v1/reviews/names", None, 200),
+    ("note_looks", "POST", "/v1/reviews/looks", {"looks": [{"slug": "use-uv", "version": 1, "gone": []}]}, 200),
     ("list_proposals", "GET", "/v1/proposals?state=all&kind=rule", None, 200),
     ("proposal_report", "GET", "/v1/proposals/report", None, 200),
     ("get_proposal", "GET", "/v1/proposals/prp_1", None, 200),
@@ -73,12 +109,33 @@ ROUTES: list[tuple[str, str, str, Any, int]] = [
     ("list_projects", "GET", "/v1/projects", None, 200),
     ("create_project", "POST", "/v1/projects", {"name": "second"}, 201),
     ("update_project", "PATCH", "/v1/projects/default", {"settings": {}}, 200),
+    ("merge_project", "POST", "/v1/projects/second/merge", {"into": "default", "dry_run": True}, 202),
+    ("move_project", "POST", "/v1/projects/default/move", {"workspace": "research"}, 200),
+    ("find_merge", "GET", "/v1/projects/default/merge", None, 200),
     ("erase_project", "DELETE", "/v1/projects/default?dry_run=true", None, 200),
     ("list_keys", "GET", "/v1/keys", None, 200),
     ("create_key", "POST", "/v1/keys", {"name": "laptop"}, 201),
     ("revoke_key", "DELETE", "/v1/keys/key_1", None, 204),
     ("list_changes", "GET", "/v1/changes?consumer=crm", None, 200),
     ("ack_changes", "POST", "/v1/changes/ack", {"consumer": "crm", "up_to": 2}, 200),
+    ("stream_changes", "GET", "/v1/changes/stream?after=1&kinds=fact", None, 200),
+    ("lease_consumer", "POST", "/v1/changes/lease", {"consumer": "crm", "owner": "a", "lease_s": 30}, 200),
+    ("replay_changes", "POST", "/v1/changes/replay", {"consumer": "crm", "after": 1}, 200),
+    ("list_consumers", "GET", "/v1/consumers", None, 200),
+    ("remove_consumer", "DELETE", "/v1/consumers/mirror", None, 204),
+    ("add_webhook", "POST", "/v1/webhooks", {"name": "new", "url": "https://x.example", "kinds": ["fact"]}, 201),
+    ("list_webhooks", "GET", "/v1/webhooks", None, 200),
+    ("get_webhook", "GET", "/v1/webhooks/whk_1", None, 200),
+    ("change_webhook", "PATCH", "/v1/webhooks/whk_1", {"on_reject": "hold"}, 200),
+    ("remove_webhook", "DELETE", "/v1/webhooks/whk_1", None, 204),
+    ("test_webhook", "POST", "/v1/webhooks/whk_1/test", None, 200),
+    ("pause_webhook", "POST", "/v1/webhooks/whk_1/pause", {"reason": "a release"}, 200),
+    ("resume_webhook", "POST", "/v1/webhooks/whk_1/resume", None, 200),
+    ("replay_webhook", "POST", "/v1/webhooks/whk_1/replay", {"after": 1}, 200),
+    ("rotate_webhook", "POST", "/v1/webhooks/whk_1/rotate", None, 200),
+    ("list_parked", "GET", "/v1/webhooks/whk_1/parked?limit=5", None, 200),
+    ("retry_parked", "POST", "/v1/webhooks/whk_1/parked/retry", {"seq": 2}, 200),
+    ("drop_parked", "POST", "/v1/webhooks/whk_1/parked/drop", None, 200),
     ("list_jobs", "GET", "/v1/jobs?state=dead", None, 200),
     ("retry_jobs", "POST", "/v1/jobs/retry-all", None, 200),
     ("get_job", "GET", "/v1/jobs/job_1", None, 200),
@@ -99,6 +156,8 @@ ROUTES: list[tuple[str, str, str, Any, int]] = [
 def door() -> DoorClient:
     """A memory with one thread, one episode, one fact and one key."""
     door = DoorClient(tokens={"token-1": "default"})
+    door.app.state.stopping.set()  # no stream goes on beyond its first page
+    door.service.cursors["mirror"] = 0
     door("POST", "/v1/threads/chat-1/messages", json=ONE)
     door("POST", "/v1/threads/chat-1/end")
     door("POST", "/v1/remember", json={"text": "Ana lives in Lisbon", "subject": "ana"})
@@ -195,14 +254,14 @@ def test_an_id_of_another_kind_gives_404_with_a_hint(door: DoorClient) -> None:
         assert "looks like the id of an episode" in error_of(response)["message"]
 
 
-def test_an_unexpected_error_leaks_nothing_and_names_the_request(door: DoorClient, capsys: Any) -> None:
+def test_an_unexpected_error_leaks_nothing_and_names_the_request(door: DoorClient) -> None:
     door.service.fail_next.append(RuntimeError("password=hunter2"))
-    response = door("GET", "/v1/status", headers={"X-Request-Id": "mine-7"})
+    with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logged:
+        response = door("GET", "/v1/status", headers={"X-Request-Id": "mine-7"})
     error = error_of(response)
     assert (response.status_code, error["code"], error["details"]["request_id"]) == (500, "internal", "mine-7")
     assert "hunter2" not in response.text
-    logged = capsys.readouterr()
-    assert "mine-7" in logged.out + logged.err
+    assert [line["request_id"] for line in logged if line["event"] == "request failed"] == ["mine-7"]
 
 
 def test_request_id_is_echoed_or_made(door: DoorClient) -> None:
@@ -307,3 +366,44 @@ def test_what_agents_left_is_asked_for_in_known_words(
 def test_a_page_written_on_an_old_version_is_a_conflict(door: DoorClient) -> None:
     response = door("POST", "/v1/pages", json={"title": "Tokens", "body": "new", "slug": "tokens", "base": 7})
     assert (response.status_code, error_of(response)["code"]) == (409, "conflict")
+
+
+def test_a_stream_tells_each_change_with_its_number_and_how_far_a_filter_reached(door: DoorClient) -> None:
+    sent = door("GET", "/v1/changes/stream", headers={"Last-Event-ID": "2"})
+    assert sent.headers["content-type"].startswith("text/event-stream")
+    retry, event, end = sent.text.split("\n\n")
+    assert (retry, end) == ("retry: 2000", "")
+    number, kind, data = event.split("\n")
+    assert (number, kind) == ("id: 3", "event: fact.added")
+    assert json.loads(data.removeprefix("data: "))["ref"] == "fct_3"
+    passed_by = door("GET", "/v1/changes/stream?after=1&kinds=page")
+    assert passed_by.text.split("\n\n")[1:] == ["id: 3", ""]
+
+
+def test_a_stream_that_cannot_begin_is_an_error_and_no_stream(door: DoorClient) -> None:
+    for value in ("x", "-1", "1" * 30, "²"):
+        refused = door("GET", "/v1/changes/stream", headers={"Last-Event-ID": value.encode()})
+        assert (refused.status_code, error_of(refused)["details"]["field"]) == (422, "Last-Event-ID")
+    door.service.cursors["old"] = -1
+    assert door("GET", "/v1/changes/stream?consumer=old").status_code == 410
+
+
+def test_a_wait_for_changes_ends_when_the_server_is_told_to_stop(door: DoorClient) -> None:
+    page = door("GET", "/v1/changes?after=3&wait=30").json()
+    assert (page["changes"], page["next_after"]) == ([], 3)
+    assert door("GET", "/v1/changes?wait=31").status_code == 422
+
+
+def test_an_acknowledgement_under_a_lost_fence_is_a_conflict(door: DoorClient) -> None:
+    held = door("POST", "/v1/changes/lease", json={"consumer": "crm", "owner": "a"}).json()
+    assert door("POST", "/v1/changes/lease", json={"consumer": "crm", "owner": "b"}).status_code == 409
+    late = door("POST", "/v1/changes/ack", json={"consumer": "crm", "up_to": 1, "fence": held["fence"] + 1})
+    assert (late.status_code, error_of(late)["code"]) == (409, "lease_lost")
+
+
+def test_a_webhooks_secret_is_in_the_answers_that_make_one_and_in_no_other(door: DoorClient) -> None:
+    made = door("POST", "/v1/webhooks", json={"name": "new", "url": "https://x.example"})
+    assert made.json()["secret"].startswith("whsec_")
+    assert door("POST", "/v1/webhooks/whk_1/rotate").json()["secret"].startswith("whsec_")
+    for path in ("/v1/webhooks", "/v1/webhooks/whk_1"):
+        assert "whsec_" not in door("GET", path).text

@@ -4,12 +4,14 @@ import asyncio
 import json
 import re
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 from tests.stubs.fake_service import FakeApplication
 
+from everkept.api.views import Consumer
 from everkept.doors.http.metrics import METRICS, render
 
 MONITORING = Path(__file__).parents[4] / "monitoring"
@@ -27,6 +29,7 @@ def _samples(**changed: Any) -> dict[tuple[str, str], float]:
 
 def test_every_documented_metric_is_there_and_no_other() -> None:
     elsewhere = {"everkept_workers", "everkept_store_free_bytes"}  # a store in memory has no disk
+    elsewhere |= {"everkept_consumer_lag", "everkept_webhook_ok", "everkept_webhook_parked"}  # and nobody follows it
     assert set(METRICS) - elsewhere <= {name for name, _ in _samples()} <= set(METRICS)
 
 
@@ -49,7 +52,7 @@ def test_the_alerts_name_each_thing_that_needs_somebody() -> None:
     _, *rules = (MONITORING / "alerts.yml").read_text().split("- alert: ")
     assert [rule.split()[0] for rule in rules] == [
         "EverkeptDueWorkOld", "EverkeptEpisodeFailures", "EverkeptFactFailures", "EverkeptStuck", "EverkeptDeadLetters",
-        "EverkeptCircuitOpen", "EverkeptDiskLow", "EverkeptStoreFailing",
+        "EverkeptCircuitOpen", "EverkeptWebhookFailing", "EverkeptDiskLow", "EverkeptStoreFailing",
     ]  # fmt: skip
     for rule in rules:
         assert [rule.count(f" {word}: ") for word in ("expr", "summary", "description")] == [1, 1, 1]
@@ -78,3 +81,19 @@ def test_numbers_are_those_of_the_status() -> None:
     assert samples["everkept_failures_1h", "facts"] == 3
     assert samples["everkept_check_ok", "fact_failures"] == 0
     assert samples["everkept_provider_circuit_closed", "openai"] == 0
+
+
+def test_a_webhook_that_fails_or_waits_for_a_hand_is_not_well() -> None:
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    well = Consumer(
+        project="default", name="webhook:crm", cursor=1, head=4, lag=3, oldest_at=at, kept=True, held_by=None,
+        held_until=None, acked_at=at, created_at=at, state="active", trouble=None, parked=2,
+    )  # fmt: skip
+    others = (
+        {"state": None, "name": "mirror"}, {"trouble": "it answered 500", "name": "webhook:ill"},
+        {"state": "paused", "name": "webhook:off"},
+    )  # fmt: skip
+    samples = _samples(consumers=[well, *(well.model_copy(update=other) for other in others)])
+    assert samples["everkept_consumer_lag", "mirror,default"] == 3
+    assert [samples["everkept_webhook_ok", f"default,{name}"] for name in ("crm", "ill", "off")] == [1, 0, 0]
+    assert samples["everkept_webhook_parked", "default,crm"] == 2

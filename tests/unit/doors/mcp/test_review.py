@@ -51,3 +51,23 @@ def test_an_approval_that_cannot_be_says_why_and_what_to_do() -> None:
     answer = call(OneMemory(fake), "review", id="prp_1", decision="approve")
     assert answer.failed
     assert "prp_1 was not approved: the page 'use-uv' is pinned" in answer.text
+
+
+def test_an_approval_is_rolled_back_by_the_agent_that_says_so() -> None:
+    fake = FakeReviews()
+    answer = call(OneMemory(fake), "review", id="prp_1", decision="rollback", reason="it was wrong")
+    assert "rolled back prp_1: page use-uv" in answer.text
+    assert (fake.proposal.state, fake.proposal.decided_by, fake.proposal.reason) == (
+        "rolled_back", "codex", "it was wrong")  # fmt: skip
+
+
+def test_reviews_are_started_by_hand_and_what_awaits_a_decision_is_listed_with_it() -> None:
+    answer = call(OneMemory(FakeReviews()), "review", run=True)
+    assert "2 reviews started; 2 under way, 3 to come" in answer.text
+    assert [p["id"] for p in answer.data["proposals"]] == ["prp_1"]
+
+
+def test_the_report_says_whether_approved_ones_helped() -> None:
+    answer = call(OneMemory(FakeReviews()), "review", report=True)
+    assert [one["verdict"] for one in answer.data["outcomes"]] == ["helps"]
+    assert "in 1 of 20 since" in answer.text

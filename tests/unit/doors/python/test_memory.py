@@ -175,6 +175,9 @@ def test_everything_else_answers(memory: Memory) -> None:
     assert memory.changes(consumer="crm").changes == []
     assert [memory.projects()[0].name, memory.create_project("two").name] == ["default", "two"]
     assert memory.update_project("two", new_name="2").name == "2"
+    assert memory.merge_project("two", into="default", dry_run=True).state == "planned"
+    assert memory.find_merge("default") is None
+    assert memory.move_project("two", workspace="research").name == "research/two"
     key = memory.create_key("laptop")
     assert [each["id"] for each in memory.api_keys()] == [key.id]
     memory.revoke_key(key.id)

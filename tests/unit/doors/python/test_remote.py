@@ -129,10 +129,30 @@ def test_a_wait_that_is_asked_for_is_kept_if_it_is_short(waits: list[float]) -> 
     server = Server(problem("rate_limited", 429, retry_after_s=2.5), (200, {"items": []}))
     assert server.ask(lambda service: service.list_keys()) == []
     assert waits == [2.5]
-    server = Server(problem("rate_limited", 429, retry_after_s=60))
+    server = Server(problem("rate_limited", 429, retry_after_s=61))
     with pytest.raises(RateLimited) as caught:
         server.ask(lambda service: service.list_keys())
-    assert (caught.value.retry_after_s, len(server.requests)) == (60, 1)
+    assert (caught.value.retry_after_s, len(server.requests)) == (61, 1)
+
+
+def test_to_be_postponed_spends_no_attempt_and_even_what_may_not_happen_twice_is_sent_again(
+    waits: list[float],
+) -> None:
+    postponed = [problem("rate_limited", 429, retry_after_s=2)] * 8
+    server = Server(*postponed, *[httpx2.ConnectError("refused")] * (wire.ATTEMPTS_MAX - 1), (200, {"items": []}))
+    assert server.ask(lambda service: service.list_keys()) == []
+    assert waits[:8] == [2] * 8
+    assert len(server.requests) == 8 + wire.ATTEMPTS_MAX
+    server = Server((429, "a proxy"), (201, RESULT))
+    server.ask(lambda service: service.append("t", [MessageIn(content="x")], subject="ana"))
+    assert len(server.requests) == 2
+
+
+def test_to_be_postponed_for_ever_ends_after_a_minute(waits: list[float]) -> None:
+    server = Server(problem("rate_limited", 429, retry_after_s=7))
+    with pytest.raises(RateLimited):
+        server.ask(lambda service: service.list_keys())
+    assert sum(waits) == 56
 
 
 @pytest.mark.parametrize(

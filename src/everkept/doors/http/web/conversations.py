@@ -34,8 +34,10 @@ async def thread(visit: Visit) -> Response:
     name, after = visit.at("thread"), max(0, int(visit.asked("after") or 0)) if _is_number(visit.asked("after")) else 0
     found = await visit.service.get_thread(name)
     messages = await visit.service.list_messages(name, after_seq=after, limit=MESSAGES_SHOWN)
-    episodes = await visit.service.list_episodes(thread=name, limit=MESSAGES_SHOWN)
-    lines = [await _line(visit, message, episodes.items) for message in messages.items]
+    receipts = await visit.service.list_receipts(name, after_seq=after, limit=MESSAGES_SHOWN)
+    of = {receipt.seq: receipt for receipt in receipts.items}
+    episodes = await _episodes_of(visit, receipts.items)
+    lines = [_line(message, of.get(message.seq), episodes) for message in messages.items]
     return visit.show("thread.html", thread=found, lines=lines, after=after, shown=MESSAGES_SHOWN)
 
 
@@ -43,12 +45,17 @@ def _is_number(text: str | None) -> bool:
     return text is not None and text.isdecimal() and len(text) < 16
 
 
-async def _line(visit: Visit, message: v.Message, episodes: list[v.Episode]) -> Line:
-    receipt = None if message.content is None else await visit.service.receipt(message.event_id)
-    covers = next((e for e in episodes if e.start_seq <= message.seq <= e.end_seq), None)
+async def _episodes_of(visit: Visit, receipts: list[v.Receipt]) -> dict[str, v.Episode]:
+    names = dict.fromkeys(receipt.episode_id for receipt in receipts if receipt.episode_id is not None)
+    return {name: await visit.service.get_episode(name) for name in names}
+
+
+def _line(message: v.Message, receipt: v.Receipt | None, episodes: dict[str, v.Episode]) -> Line:
+    covers = None if receipt is None else episodes.get(receipt.episode_id or "")
     return Line(
-        message=message, receipt=receipt, episode=covers, begins=covers is not None and covers.start_seq == message.seq
-    )
+        message=message, receipt=None if message.content is None else receipt, episode=covers,
+        begins=covers is not None and covers.start_seq == message.seq,
+    )  # fmt: skip
 
 
 async def end_thread(visit: Visit) -> Response:

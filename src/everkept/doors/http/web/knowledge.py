@@ -13,13 +13,16 @@ from everkept.doors.http.web.graphs import Graph, ring
 from everkept.doors.http.web.visit import PAGE_ITEMS, Visit, route
 from everkept.errors import InvalidInput, NotFound
 
+LINKING_SHOWN = 50
 FOLLOWED_MAX = 12
 """Links of a page whose own links are read too."""
 
 
 async def pages(visit: Visit) -> Response:
     kind = visit.asked("kind")
-    found = await visit.service.list_pages(kind=kind, limit=PAGE_ITEMS, cursor=visit.asked("cursor"))
+    found = await visit.service.list_pages(
+        kind=kind, links_to=visit.asked("links_to"), limit=PAGE_ITEMS, cursor=visit.asked("cursor")
+    )
     groups: dict[str, list[v.KnowledgePage]] = defaultdict(list)
     for page in found.items:
         groups[page.kind].append(page)
@@ -36,14 +39,19 @@ async def page(visit: Visit) -> Response:
     found = await visit.service.get_page(slug, version=None if version is None else int(version))
     history = await visit.service.page_history(found.slug)
     links = links_of(found.body or "")
+    here = await visit.service.list_pages(links_to=found.slug, limit=LINKING_SHOWN)
+    linking = [each for each in here.items if each.slug != found.slug]
     return visit.show(
-        "page.html", page=found, history=history, links=links, graph=await _around(visit, found.slug, links)
-    )
+        "page.html", page=found, history=history, links=links, linking=linking,
+        linking_cut=here.next_cursor is not None,
+        graph=await _around(visit, found.slug, links, [each.slug for each in linking]),
+    )  # fmt: skip
 
 
-async def _around(visit: Visit, slug: str, links: Sequence[str]) -> Graph:
-    """A page, what it links to, and how those link to each other and on."""
+async def _around(visit: Visit, slug: str, links: Sequence[str], linking: Sequence[str]) -> Graph:
+    """A page, what links to it, what it links to, and how those link to each other and on."""
     relations = [(slug, "links to", link) for link in links]
+    relations += [(other, "links to", slug) for other in linking[:FOLLOWED_MAX]]
     for link in links[:FOLLOWED_MAX]:
         try:
             linked = await visit.service.get_page(link)

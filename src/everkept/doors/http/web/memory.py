@@ -14,6 +14,8 @@ from everkept.doors.http.web.visit import PAGE_ITEMS, Visit, route
 from everkept.errors import InvalidInput
 
 FACTS_SHOWN = 200
+BY = "a hand on the page"
+DECIDED = {"forget": "retired", "believe": "believed", "pin": "pinned", "unpin": "unpinned"}
 
 
 async def subjects(visit: Visit) -> Response:
@@ -58,20 +60,46 @@ async def fact(visit: Visit) -> Response:
     return visit.show("fact.html", fact=found, history=history, why=await visit.service.why(found.id))
 
 
-async def believe(visit: Visit) -> Response:
-    """`forget` retires a fact, `believe` brings it back."""
-    name, form = visit.at("fact"), await visit.form()
-    undo = visit.at("verb") == "believe"
-    if visit.at("verb") not in ("believe", "forget"):
-        raise InvalidInput("a fact is forgotten or believed again", field="verb")
-    await visit.service.forget(name, reason=form.get("reason", "").strip() or "by hand", undo=undo)
-    return visit.go(f"/facts/{name}", done="believed" if undo else "retired")
+async def decide(visit: Visit) -> Response:
+    """`forget` retires a fact and `believe` brings it back; `pin` and `unpin`."""
+    name, verb, form = visit.at("fact"), visit.at("verb"), await visit.form()
+    match verb:
+        case "forget" | "believe":
+            reason = form.get("reason", "").strip() or "by hand"
+            await visit.service.forget(name, reason=reason, undo=verb == "believe")
+        case "pin" | "unpin":
+            await visit.service.pin_fact(name, pinned=verb == "pin", by=BY)
+        case _:
+            raise InvalidInput("a fact is forgotten, believed again, pinned or unpinned", field="verb")
+    return visit.go(f"/facts/{name}", done=DECIDED[verb])
+
+
+async def correct(visit: Visit) -> Response:
+    """What is right becomes a fact of its own, and is shown."""
+    form = await visit.form()
+    made = await visit.service.correct_fact(
+        visit.at("fact"), object=form.get("object", "").strip() or None, text=form.get("text", "").strip() or None,
+        by=form.get("by", "").strip() or BY,
+    )  # fmt: skip
+    return visit.go(f"/facts/{made.id}", done="corrected")
 
 
 async def remember(visit: Visit) -> Response:
     name, form = visit.at("subject"), await visit.form()
     await visit.service.remember(form.get("text", ""), subject=name, pinned="pinned" in form)
     return visit.go(f"/subjects/{visit.segment('subject')}", done="stated")
+
+
+async def merge(visit: Visit) -> Response:
+    """Two names of one thing."""
+    form = await visit.form()
+    await visit.service.merge_entities(form.get("entity", ""), into=form.get("into", ""), by=BY)
+    return visit.go(f"/subjects/{visit.segment('subject')}", done="merged")
+
+
+async def split(visit: Visit) -> Response:
+    await visit.service.split_entity((await visit.form()).get("entity", ""))
+    return visit.go(f"/subjects/{visit.segment('subject')}", done="split")
 
 
 async def episodes(visit: Visit) -> Response:
@@ -116,8 +144,11 @@ ROUTES = [
     route("/subjects", subjects),
     route("/subjects/{subject:id}", subject),
     route("/subjects/{subject:id}/remember", remember, "POST"),
+    route("/subjects/{subject:id}/merge", merge, "POST"),
+    route("/subjects/{subject:id}/split", split, "POST"),
     route("/facts/{fact:id}", fact),
-    route("/facts/{fact:id}/{verb}", believe, "POST"),
+    route("/facts/{fact:id}/correct", correct, "POST"),
+    route("/facts/{fact:id}/{verb}", decide, "POST"),
     route("/episodes", episodes),
     route("/episodes/{episode:id}", episode),
     route("/episodes/{episode:id}/retry", retry_stage, "POST"),

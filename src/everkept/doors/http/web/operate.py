@@ -1,4 +1,4 @@
-"""Usage, deliveries, settings, keys, projects, doctor, and the erase that shows first what it would destroy."""
+"""Usage, settings, keys, projects, doctor, and the erase that shows first what it would destroy."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ async def settings(visit: Visit) -> Response:
 
 
 async def doctor(visit: Visit) -> Response:
+    """With `whole`, also whether the file is whole: that reads all of it, so it is asked for by hand."""
     visit.caller.require_operator("diagnose the whole store")
-    return visit.show("doctor.html", diagnosis=await visit.service.diagnose())
+    whole = visit.asked("whole") is not None
+    return visit.show("doctor.html", diagnosis=await visit.service.diagnose(rows_only=not whole), whole=whole)
 
 
 async def make_project(visit: Visit) -> Response:

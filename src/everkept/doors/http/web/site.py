@@ -10,7 +10,18 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from everkept.doors.http.gate import KEY_COOKIE
-from everkept.doors.http.web import ask, conversations, knowledge, memory, operate, overview, proposals, work
+from everkept.doors.http.web import (
+    ask,
+    conversations,
+    deliveries,
+    knowledge,
+    memory,
+    operate,
+    overview,
+    proposals,
+    work,
+    workstreams,
+)
 from everkept.doors.http.web.render import render
 from everkept.doors.http.web.visit import HEADERS, form_of, wrong
 from everkept.errors import EverkeptError
@@ -20,9 +31,8 @@ LOGIN = "/login"
 
 def routes() -> list[BaseRoute]:
     """In the order in which they are tried."""
-    pages = [
-        r for part in (overview, work, memory, conversations, ask, knowledge, proposals, operate) for r in part.ROUTES
-    ]
+    parts = (overview, work, memory, conversations, ask, knowledge, proposals, workstreams, deliveries, operate)
+    pages = [r for part in parts for r in part.ROUTES]
     files = StaticFiles(directory=Path(__file__).parent / "static")
     return [
         *pages,

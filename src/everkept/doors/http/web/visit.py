@@ -28,9 +28,16 @@ HEADERS = {
 DONE: Mapping[str, str] = {
     "retried": "It is tried again.",
     "discarded": "It was discarded, and is kept with the reason.",
+    "paused": "Nothing of it is begun any more. What runs ends, and nothing is lost.",
+    "resumed": "It goes on.",
     "released": "The lease has ended; whoever held it can write nothing any more.",
     "retired": "The fact is not believed any more. Its evidence stays.",
     "believed": "The fact is believed again.",
+    "pinned": "It is pinned: only a hand changes it, and it comes first in the context.",
+    "unpinned": "It is a fact like any other again.",
+    "corrected": "This takes the place of what was wrong, which is kept with its history.",
+    "merged": "They are one thing now, under one name. It can be split again.",
+    "split": "It is a thing of its own again.",
     "stated": "It is remembered.",
     "ended": "The conversation is worked now.",
     "written": "A new version was written.",
@@ -42,6 +49,11 @@ DONE: Mapping[str, str] = {
     "rejected": "The proposal was rejected, and is not made again.",
     "reviews": "Finished sessions that wait are reviewed now.",
     "rolled_back": "The page is as it was before.",
+    "webhook_paused": "Nothing is sent until it is resumed; what comes meanwhile waits.",
+    "webhook_resumed": "It goes on where it stands.",
+    "replayed": "What follows that change is sent again.",
+    "dropped": "What was parked is dropped.",
+    "removed": "The webhook is removed.",
 }
 """What was done, by the word that an address carries: an address never holds text that a page would show."""
 _log = structlog.get_logger("everkept.web")

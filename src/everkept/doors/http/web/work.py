@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import get_args
 
 from starlette.responses import Response
 
 from everkept.api import views as v
+from everkept.api.pausing import KIND_NAMES
 from everkept.doors.http.web.visit import PAGE_ITEMS, Visit, route
 from everkept.errors import InvalidInput
-
-CAUSES_READ = 1000
-"""Dead jobs that are looked at for the table of causes."""
 
 
 async def jobs(visit: Visit) -> Response:
@@ -22,12 +19,10 @@ async def jobs(visit: Visit) -> Response:
     found = await visit.service.list_jobs(
         state=state, kind=visit.asked("kind"), limit=PAGE_ITEMS, cursor=visit.asked("cursor")
     )
-    dead = await visit.service.list_jobs(state="dead", limit=CAUSES_READ)
-    causes = Counter((job.kind, job.error_class or "unknown") for job in dead.items)
     status = await visit.service.status(project_only=not visit.caller.is_operator)
     return visit.show(
         "jobs.html", jobs=found, state=state, kind=visit.asked("kind"), states=get_args(v.JobState),
-        causes=causes.most_common(), causes_cut=dead.next_cursor is not None, status_now=status,
+        causes=await visit.service.dead_causes(), status_now=status, known_kinds=KIND_NAMES,
     )  # fmt: skip
 
 
@@ -51,6 +46,28 @@ async def act(visit: Visit) -> Response:
     return visit.go(f"/work/{name}", done=done)
 
 
+async def pause(visit: Visit) -> Response:
+    """Of a kind or a provider, in the whole store."""
+    visit.caller.require_operator("pause the work of the whole store")
+    form = await visit.form()
+    kind, provider = _named(form)
+    await visit.service.pause_jobs(kind=kind, provider=provider, why=form.get("why", "").strip() or "by hand")
+    return visit.go("/work", done="paused")
+
+
+async def resume(visit: Visit) -> Response:
+    visit.caller.require_operator("resume the work of the whole store")
+    kind, provider = _named(await visit.form())
+    await visit.service.resume_jobs(kind=kind, provider=provider)
+    return visit.go("/work", done="resumed")
+
+
+def _named(form: dict[str, str]) -> tuple[str | None, str | None]:
+    """The kind or the provider that a form is about."""
+    what, _, name = form.get("what", "").partition(" ")
+    return (name or None, None) if what == "kind" else (None, name or None)
+
+
 async def retry_all(visit: Visit) -> Response:
     form = await visit.form()
     await visit.service.retry_jobs(kind=form.get("kind") or None, cause=form.get("cause") or None)
@@ -60,6 +77,8 @@ async def retry_all(visit: Visit) -> Response:
 ROUTES = [
     route("/work", jobs),
     route("/work/retry", retry_all, "POST"),
+    route("/work/pause", pause, "POST"),
+    route("/work/resume", resume, "POST"),
     route("/work/{job:id}", job),
     route("/work/{job:id}/{verb}", act, "POST"),
 ]

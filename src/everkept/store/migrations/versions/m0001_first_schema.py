@@ -21,6 +21,17 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name", name=op.f("pk_counters")),
     )
     op.create_table(
+        "pauses",
+        sa.Column("what", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("why", sa.Text(), nullable=False),
+        sa.Column("paused_by", sa.Text(), nullable=False),
+        sa.Column("since", sa.BigInteger(), nullable=False),
+        sa.CheckConstraint("what in ('kind', 'provider')", name=op.f("ck_pauses_what")),
+        sa.PrimaryKeyConstraint("what", "name", name=op.f("pk_pauses")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
         "periodic",
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("every_us", sa.BigInteger(), nullable=False),
@@ -84,11 +95,21 @@ def upgrade() -> None:
         sa.Column("vectors_revision", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("erased_at", sa.BigInteger(), nullable=True),
+        sa.Column("merged_into", ID, nullable=True),
+        sa.ForeignKeyConstraint(["merged_into"], ["projects.id"], name=op.f("fk_projects_merged_into")),
         sa.ForeignKeyConstraint(["workspace_id"], ["workspaces.id"], name=op.f("fk_projects_workspace_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_projects")),
         sa.UniqueConstraint("id", "workspace_id", name=op.f("uq_projects_id_workspace_id")),
         sa.UniqueConstraint("workspace_id", "name", name=op.f("uq_projects_workspace_id_name")),
         sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ix_projects_merged",
+        "projects",
+        ["merged_into"],
+        unique=False,
+        sqlite_where=sa.text("merged_into is not null"),
+        postgresql_where=sa.text("merged_into is not null"),
     )
     op.create_table(
         "api_keys",
@@ -213,6 +234,44 @@ def upgrade() -> None:
         postgresql_where=sa.text("ready_model > 0"),
     )
     op.create_table(
+        "merges",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("source_id", ID, nullable=False),
+        sa.Column("target_id", ID, nullable=False),
+        sa.Column("source_name", sa.Text(), nullable=False),
+        sa.Column("erasure", sa.BigInteger(), nullable=False),
+        sa.Column("change", sa.BigInteger(), nullable=True),
+        sa.Column("asked_at", sa.BigInteger(), nullable=False),
+        sa.Column("working_on", ID, nullable=True),
+        sa.Column("stage", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("after", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("after_seq", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("moved", sa.Text(), server_default="{}", nullable=False),
+        sa.Column("renamed", sa.Text(), server_default="[]", nullable=False),
+        sa.Column("done_at", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint("source_id <> target_id", name=op.f("ck_merges_itself")),
+        sa.ForeignKeyConstraint(["source_id"], ["projects.id"], name=op.f("fk_merges_source_id")),
+        sa.ForeignKeyConstraint(["target_id"], ["projects.id"], name=op.f("fk_merges_target_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_merges")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ix_merges_target",
+        "merges",
+        ["target_id"],
+        unique=False,
+        sqlite_where=sa.text("done_at is null"),
+        postgresql_where=sa.text("done_at is null"),
+    )
+    op.create_index(
+        "uq_merges_source",
+        "merges",
+        ["source_id"],
+        unique=True,
+        sqlite_where=sa.text("done_at is null"),
+        postgresql_where=sa.text("done_at is null"),
+    )
+    op.create_table(
         "natural_keys",
         sa.Column("project_id", ID, nullable=False),
         sa.Column("key_hash", sa.Text(), nullable=False),
@@ -243,6 +302,7 @@ def upgrade() -> None:
         sa.Column("native_id", sa.Text(), nullable=False),
         sa.Column("epoch", sa.Integer(), nullable=False),
         sa.Column("handoff_id", ID, nullable=True),
+        sa.Column("launch_id", ID, nullable=True),
         sa.Column("items", sa.Text(), nullable=False),
         sa.Column("body", sa.Text(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
@@ -373,9 +433,30 @@ def upgrade() -> None:
         sa.Column("epoch", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("erased_at", sa.BigInteger(), nullable=True),
+        sa.Column("merged_into", ID, nullable=True),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_subjects_project_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_subjects")),
         sa.UniqueConstraint("project_id", "name", name=op.f("uq_subjects_project_id_name")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ix_subjects_merged",
+        "subjects",
+        ["merged_into"],
+        unique=False,
+        sqlite_where=sa.text("merged_into is not null"),
+        postgresql_where=sa.text("merged_into is not null"),
+    )
+    op.create_table(
+        "workstreams",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("fence", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_workstreams_project_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_workstreams")),
+        sa.UniqueConstraint("project_id", "name", name=op.f("uq_workstreams_project_id_name")),
         sqlite_autoincrement=True,
     )
     op.create_table(
@@ -387,11 +468,22 @@ def upgrade() -> None:
         sa.Column("norm", sa.Text(), nullable=False),
         sa.Column("type", sa.Text(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("merged_into", ID, nullable=True),
+        sa.Column("merged_by", sa.Text(), nullable=True),
+        sa.Column("merged_at", sa.BigInteger(), nullable=True),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_entities_project_id")),
         sa.ForeignKeyConstraint(["subject_id"], ["subjects.id"], name=op.f("fk_entities_subject_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_entities")),
         sa.UniqueConstraint("subject_id", "norm", name=op.f("uq_entities_subject_id_norm")),
         sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ix_entities_merged",
+        "entities",
+        ["merged_into"],
+        unique=False,
+        sqlite_where=sa.text("merged_into is not null"),
+        postgresql_where=sa.text("merged_into is not null"),
     )
     op.create_table(
         "lanes",
@@ -431,6 +523,54 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=sa.text("ready_model > 0"),
         postgresql_where=sa.text("ready_model > 0"),
+    )
+    op.create_table(
+        "launches",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("workstream_id", ID, nullable=False),
+        sa.Column("key_hash", sa.Text(), nullable=False),
+        sa.Column("request_hash", sa.Text(), nullable=False),
+        sa.Column("agent", sa.Text(), nullable=False),
+        sa.Column("owner", sa.Text(), nullable=False),
+        sa.Column("directory", sa.Text(), nullable=False),
+        sa.Column("worktree", sa.Text(), nullable=False),
+        sa.Column("branch", sa.Text(), nullable=True),
+        sa.Column("fingerprint", sa.Text(), nullable=False),
+        sa.Column("chosen_because", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("fence", sa.BigInteger(), nullable=False),
+        sa.Column("lease_until", sa.BigInteger(), nullable=False),
+        sa.Column("resumes", sa.Text(), nullable=True),
+        sa.Column("native_id", sa.Text(), nullable=True),
+        sa.Column("packet", sa.Text(), nullable=True),
+        sa.Column("packet_from", sa.BigInteger(), nullable=False),
+        sa.Column("packet_through", sa.BigInteger(), nullable=False),
+        sa.Column("packet_shown", sa.Integer(), nullable=False),
+        sa.Column("packet_counted", sa.Integer(), nullable=False),
+        sa.Column("packet_erasure", sa.BigInteger(), nullable=False),
+        sa.Column("offer_id", ID, nullable=True),
+        sa.Column("accepted_at", sa.BigInteger(), nullable=True),
+        sa.Column("acknowledged", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("source_cursor", sa.Text(), nullable=True),
+        sa.Column("exit_code", sa.Integer(), nullable=True),
+        sa.Column("prepared_at", sa.BigInteger(), nullable=False),
+        sa.Column("ended_at", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_launches_project_id")),
+        sa.ForeignKeyConstraint(["workstream_id"], ["workstreams.id"], name=op.f("fk_launches_workstream_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_launches")),
+        sa.UniqueConstraint("project_id", "key_hash", name=op.f("uq_launches_project_id_key_hash")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_launches_workstream", "launches", ["workstream_id", "id"], unique=False)
+    op.create_index("ix_launches_worktree", "launches", ["project_id", "worktree", "id"], unique=False)
+    op.create_index(
+        "uq_launches_live",
+        "launches",
+        ["workstream_id"],
+        unique=True,
+        sqlite_where=sa.text("state in ('prepared', 'running')"),
+        postgresql_where=sa.text("state in ('prepared', 'running')"),
     )
     op.create_table(
         "pages",
@@ -501,6 +641,63 @@ def upgrade() -> None:
     )
     op.create_index("ix_vectors_project", "vectors", ["project_id", "model", "passage_id"], unique=False)
     op.create_table(
+        "webhooks",
+        sa.Column("id", ID, autoincrement=True, nullable=False),
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("url", sa.Text(), nullable=False),
+        sa.Column("secret", sa.Text(), nullable=False),
+        sa.Column("old_secret", sa.Text(), nullable=True),
+        sa.Column("old_secret_until", sa.BigInteger(), nullable=True),
+        sa.Column("kinds", sa.Text(), nullable=True),
+        sa.Column("subject_id", ID, nullable=True),
+        sa.Column("on_reject", sa.Text(), server_default="park", nullable=False),
+        sa.Column("state", sa.Text(), server_default="active", nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("tries", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("rejections", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("next_try_at", sa.BigInteger(), nullable=True),
+        sa.Column("failing_since", sa.BigInteger(), nullable=True),
+        sa.Column("last_status", sa.Integer(), nullable=True),
+        sa.Column("last_error", sa.Text(), nullable=True),
+        sa.Column("delivered_at", sa.BigInteger(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.CheckConstraint("on_reject in ('park', 'hold')", name=op.f("ck_webhooks_on_reject")),
+        sa.CheckConstraint("state in ('active', 'paused', 'dead')", name=op.f("ck_webhooks_state")),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_webhooks_project_id")),
+        sa.ForeignKeyConstraint(["subject_id"], ["subjects.id"], name=op.f("fk_webhooks_subject_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_webhooks")),
+        sa.UniqueConstraint("project_id", "name", name=op.f("uq_webhooks_project_id_name")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "workstream_cursors",
+        sa.Column("workstream_id", ID, nullable=False),
+        sa.Column("agent", sa.Text(), nullable=False),
+        sa.Column("native_id", sa.Text(), nullable=False),
+        sa.Column("delivered", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("source_cursor", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["workstream_id"], ["workstreams.id"], name=op.f("fk_workstream_cursors_workstream_id")
+        ),
+        sa.PrimaryKeyConstraint("workstream_id", "agent", "native_id", name=op.f("pk_workstream_cursors")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "workstream_selections",
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("place", sa.Text(), nullable=False),
+        sa.Column("workstream_id", ID, nullable=False),
+        sa.Column("selected_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_workstream_selections_project_id")),
+        sa.ForeignKeyConstraint(
+            ["workstream_id"], ["workstreams.id"], name=op.f("fk_workstream_selections_workstream_id")
+        ),
+        sa.PrimaryKeyConstraint("project_id", "place", name=op.f("pk_workstream_selections")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_workstream_selections_workstream", "workstream_selections", ["workstream_id"], unique=False)
+    op.create_table(
         "entity_aliases",
         sa.Column("subject_id", ID, nullable=False),
         sa.Column("norm", sa.Text(), nullable=False),
@@ -549,6 +746,10 @@ def upgrade() -> None:
         sa.Column("live", sa.Boolean(), server_default=sa.text("(true)"), nullable=False),
         sa.Column("unsettled", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
         sa.Column("pinned", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
+        sa.Column("stated_by", sa.Text(), nullable=True),
+        sa.Column("corrects", sa.Text(), nullable=True),
+        sa.Column("corrects_stream", ID, nullable=True),
+        sa.Column("corrects_seq", sa.BigInteger(), nullable=True),
         sa.ForeignKeyConstraint(["entity_id"], ["entities.id"], name=op.f("fk_facts_entity_id")),
         sa.ForeignKeyConstraint(["object_entity_id"], ["entities.id"], name=op.f("fk_facts_object_entity_id")),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_facts_project_id")),
@@ -556,6 +757,14 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_facts")),
         sa.UniqueConstraint("subject_id", "draft_key", name=op.f("uq_facts_subject_id_draft_key")),
         sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ix_facts_corrects",
+        "facts",
+        ["corrects_stream", "corrects_seq"],
+        unique=False,
+        sqlite_where=sa.text("corrects_stream is not null"),
+        postgresql_where=sa.text("corrects_stream is not null"),
     )
     op.create_index(
         "ix_facts_live",
@@ -573,6 +782,14 @@ def upgrade() -> None:
         sqlite_where=sa.text("object_entity_id is not null"),
         postgresql_where=sa.text("object_entity_id is not null"),
     )
+    op.create_index(
+        "ix_facts_pinned",
+        "facts",
+        ["subject_id"],
+        unique=False,
+        sqlite_where=sa.text("pinned"),
+        postgresql_where=sa.text("pinned"),
+    )
     op.create_index("ix_facts_project", "facts", ["project_id", "id"], unique=False)
     op.create_index("ix_facts_slot", "facts", ["entity_id", "predicate_norm"], unique=False)
     op.create_index("ix_facts_subject", "facts", ["subject_id", "id"], unique=False)
@@ -587,6 +804,7 @@ def upgrade() -> None:
         sa.Column("uses", sa.Text(), nullable=False),
         sa.Column("serial_key", sa.Text(), nullable=True),
         sa.Column("args", sa.Text(), nullable=False),
+        sa.Column("traceparent", sa.Text(), nullable=True),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("due_at", sa.BigInteger(), nullable=False),
         sa.Column("first_due_at", sa.BigInteger(), nullable=True),
@@ -608,6 +826,7 @@ def upgrade() -> None:
         sa.CheckConstraint(
             "(state = 'leased') = (owner is not null and lease_until is not null)", name=op.f("ck_jobs_lease")
         ),
+        sa.CheckConstraint("state = 'ready' or uses in ('local', 'model', 'embedder')", name=op.f("ck_jobs_held")),
         sa.CheckConstraint(
             "state in ('waiting', 'ready', 'leased', 'done', 'dead', 'discarded')", name=op.f("ck_jobs_state")
         ),
@@ -648,6 +867,14 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=sa.text("state = 'done'"),
         postgresql_where=sa.text("state = 'done'"),
+    )
+    op.create_index(
+        "ix_jobs_held",
+        "jobs",
+        ["kind"],
+        unique=False,
+        sqlite_where=sa.text("uses in ('held_local', 'held_model', 'held_embedder')"),
+        postgresql_where=sa.text("uses in ('held_local', 'held_model', 'held_embedder')"),
     )
     op.create_index(
         "ix_jobs_leased",
@@ -698,6 +925,24 @@ def upgrade() -> None:
         postgresql_where=sa.text("state = 'leased' and serial_key is not null"),
     )
     op.create_table(
+        "launch_deliveries",
+        sa.Column("launch_id", ID, nullable=False),
+        sa.Column("key_hash", sa.Text(), nullable=False),
+        sa.Column("payload_hash", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["launch_id"], ["launches.id"], name=op.f("fk_launch_deliveries_launch_id")),
+        sa.PrimaryKeyConstraint("launch_id", "key_hash", name=op.f("pk_launch_deliveries")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "launch_events",
+        sa.Column("launch_id", ID, nullable=False),
+        sa.Column("number", sa.BigInteger(), nullable=False),
+        sa.Column("key_hash", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["launch_id"], ["launches.id"], name=op.f("fk_launch_events_launch_id")),
+        sa.PrimaryKeyConstraint("launch_id", "number", name=op.f("pk_launch_events")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
         "page_links",
         sa.Column("page_id", ID, nullable=False),
         sa.Column("target", sa.Text(), nullable=False),
@@ -705,6 +950,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("page_id", "target", name=op.f("pk_page_links")),
         sqlite_with_rowid=False,
     )
+    op.create_index("ix_page_links_target", "page_links", ["target"], unique=False)
     op.create_table(
         "page_sections",
         sa.Column("id", ID, autoincrement=True, nullable=False),
@@ -732,6 +978,20 @@ def upgrade() -> None:
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(["page_id"], ["pages.id"], name=op.f("fk_page_versions_page_id")),
         sa.PrimaryKeyConstraint("page_id", "version", name=op.f("pk_page_versions")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "parked_changes",
+        sa.Column("webhook_id", ID, nullable=False),
+        sa.Column("seq", sa.BigInteger(), nullable=False),
+        sa.Column("status", sa.Integer(), nullable=True),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("wanted", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.CheckConstraint("wanted in (0, 1)", name=op.f("ck_parked_changes_wanted")),
+        sa.ForeignKeyConstraint(["webhook_id"], ["webhooks.id"], name=op.f("fk_parked_changes_webhook_id")),
+        sa.PrimaryKeyConstraint("webhook_id", "seq", name=op.f("pk_parked_changes")),
         sqlite_with_rowid=False,
     )
     op.create_table(
@@ -858,31 +1118,30 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_handoffs")),
         sqlite_autoincrement=True,
     )
-    op.create_index(
-        "ix_handoffs_branch",
-        "handoffs",
-        ["project_id", "branch", "created_at"],
-        unique=False,
-        sqlite_where=sa.text("state = 'open'"),
-        postgresql_where=sa.text("state = 'open'"),
-    )
-    op.create_index(
-        "ix_handoffs_newest",
-        "handoffs",
-        ["project_id", "created_at"],
-        unique=False,
-        sqlite_where=sa.text("state = 'open'"),
-        postgresql_where=sa.text("state = 'open'"),
-    )
-    op.create_index(
-        "ix_handoffs_open",
-        "handoffs",
-        ["project_id", "worktree", "created_at"],
-        unique=False,
-        sqlite_where=sa.text("state = 'open'"),
-        postgresql_where=sa.text("state = 'open'"),
-    )
+    op.create_index("ix_handoffs_branch", "handoffs", ["project_id", "state", "branch", "created_at"], unique=False)
+    op.create_index("ix_handoffs_newest", "handoffs", ["project_id", "state", "created_at"], unique=False)
+    op.create_index("ix_handoffs_open", "handoffs", ["project_id", "state", "worktree", "created_at"], unique=False)
+    op.create_index("ix_handoffs_project", "handoffs", ["project_id", "created_at"], unique=False)
     op.create_index("ix_handoffs_stream", "handoffs", ["stream_id"], unique=False)
+    op.create_table(
+        "launch_sessions",
+        sa.Column("project_id", ID, nullable=False),
+        sa.Column("workstream_id", ID, nullable=False),
+        sa.Column("launch_id", ID, nullable=False),
+        sa.Column("agent", sa.Text(), nullable=False),
+        sa.Column("native_id", sa.Text(), nullable=False),
+        sa.Column("stream_id", ID, nullable=True),
+        sa.Column("linked_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["launch_id"], ["launches.id"], name=op.f("fk_launch_sessions_launch_id")),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_launch_sessions_project_id")),
+        sa.ForeignKeyConstraint(["stream_id"], ["streams.id"], name=op.f("fk_launch_sessions_stream_id")),
+        sa.ForeignKeyConstraint(["workstream_id"], ["workstreams.id"], name=op.f("fk_launch_sessions_workstream_id")),
+        sa.PrimaryKeyConstraint("launch_id", "agent", "native_id", name=op.f("pk_launch_sessions")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_launch_sessions_native", "launch_sessions", ["project_id", "agent", "native_id"], unique=False)
+    op.create_index("ix_launch_sessions_stream", "launch_sessions", ["stream_id", "workstream_id"], unique=False)
+    op.create_index("ix_launch_sessions_workstream", "launch_sessions", ["workstream_id", "stream_id"], unique=False)
     op.create_table(
         "observations",
         sa.Column("project_id", ID, nullable=False),
@@ -908,6 +1167,21 @@ def upgrade() -> None:
         postgresql_where=sa.text("kind = 'correction'"),
     )
     op.create_index("ix_observations_stream", "observations", ["stream_id"], unique=False)
+    op.create_table(
+        "page_looks",
+        sa.Column("page_id", ID, autoincrement=False, nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("gone", sa.Text(), nullable=False),
+        sa.Column("first_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["page_id", "version"],
+            ["page_versions.page_id", "page_versions.version"],
+            name=op.f("fk_page_looks_page_id_version"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("page_id", name=op.f("pk_page_looks")),
+        sqlite_with_rowid=False,
+    )
     op.create_table(
         "sessions",
         sa.Column("stream_id", ID, autoincrement=False, nullable=False),
@@ -1038,9 +1312,24 @@ def upgrade() -> None:
         postgresql_where=sa.text("prev_end is null"),
     )
     op.create_table(
+        "workstream_ledger",
+        sa.Column("workstream_id", ID, nullable=False),
+        sa.Column("seq", sa.BigInteger(), nullable=False),
+        sa.Column("stream_id", ID, nullable=False),
+        sa.Column("first_seq", sa.BigInteger(), nullable=False),
+        sa.Column("last_seq", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["stream_id"], ["streams.id"], name=op.f("fk_workstream_ledger_stream_id")),
+        sa.ForeignKeyConstraint(["workstream_id"], ["workstreams.id"], name=op.f("fk_workstream_ledger_workstream_id")),
+        sa.PrimaryKeyConstraint("workstream_id", "seq", name=op.f("pk_workstream_ledger")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_workstream_ledger_stream", "workstream_ledger", ["stream_id", "workstream_id"], unique=False)
+    op.create_table(
         "forgotten",
         sa.Column("window_id", ID, nullable=False),
         sa.Column("statement", sa.Text(), nullable=False),
+        sa.Column("retired", sa.Boolean(), nullable=False),
+        sa.Column("pinned", sa.Boolean(), nullable=False),
         sa.ForeignKeyConstraint(["window_id"], ["windows.id"], name=op.f("fk_forgotten_window_id")),
         sa.PrimaryKeyConstraint("window_id", "statement", name=op.f("pk_forgotten")),
         sqlite_with_rowid=False,

@@ -1,0 +1,123 @@
+"""Those who follow the outbox as an operator sees and moves them, and how one of several is the holder (G11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import text
+
+from everkept.errors import Conflict, LeaseLost, NotFound
+from everkept.store.changes import lease_consumer, require_kept
+from everkept.store.connection import Connection
+
+CONSUMERS_MAX: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerRow:
+    """How far a consumer is. Times in microseconds since 1970."""
+
+    project: str
+    name: str
+    cursor: int
+    head: int
+    oldest_at: int | None
+    """When the oldest change was made that it has not acknowledged; None where there is none, or it is not kept."""
+    kept: bool
+    """Whether all that it has not acknowledged is still kept."""
+    owner: str | None
+    """Who holds it now."""
+    lease_until: int | None
+    acked_at: int | None
+    created_at: int
+    state: str | None
+    """Of a webhook: active, paused or dead; None of any other consumer."""
+    trouble: str | None
+    """Why a webhook fails or waits for a hand."""
+    parked: int
+
+    @property
+    def lag(self) -> int:
+        return self.head - self.cursor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A lease on a consumer: what is acknowledged under `fence` counts until `until` (microseconds since 1970)."""
+
+    fence: int
+    until: int
+
+
+_LIST = text("""
+select p.name, c.name, c.cursor, p.change_seq,
+  (select x.at from changes x where x.project_id = c.project_id and x.seq > c.cursor order by x.seq limit 1),
+  c.cursor = p.change_seq or exists (
+    select 1 from changes x where x.project_id = c.project_id and x.seq = c.cursor + 1),
+  case when c.lease_until > :now then c.owner end, case when c.lease_until > :now then c.lease_until end, c.acked_at,
+  c.created_at, w.state,
+  case when w.state <> 'active' then w.reason when w.failing_since is not null then w.last_error end,
+  (select count(*) from parked_changes k where k.webhook_id = w.id)
+from consumers c join projects p on p.id = c.project_id and p.erased_at is null
+  left join webhooks w on w.project_id = c.project_id and c.name = 'webhook:' || w.name
+where (:project is null or c.project_id = :project) order by c.project_id, c.name limit :limit""")
+_HOLDER = text("select owner, lease_until from consumers where project_id = :project and name = :name")
+_RENEW = text("""
+update consumers set lease_until = :until
+where project_id = :project and name = :name and fence = :fence and lease_until > :now""")
+_REPLAY = text("""
+insert into consumers(project_id, name, cursor, fence, created_at) values(:project, :name, :after, 1, :now)
+on conflict (project_id, name) do update set cursor = :after, fence = fence + 1, owner = null, lease_until = null""")
+_REMOVE = text("delete from consumers where project_id = :project and name = :name")
+
+
+def list_consumers(conn: Connection, project: int | None) -> list[ConsumerRow]:
+    """Of one project, or of all (None); by project and name."""
+    rows = conn.rows(_LIST, {"project": project, "now": conn.now(), "limit": CONSUMERS_MAX})
+    return [
+        ConsumerRow(
+            project=r[0], name=r[1], cursor=r[2], head=r[3], oldest_at=r[4], kept=bool(r[5]), owner=r[6],
+            lease_until=r[7], acked_at=r[8], created_at=r[9], state=r[10], trouble=r[11], parked=r[12],
+        )
+        for r in rows
+    ]  # fmt: skip
+
+
+def hold_consumer(
+    conn: Connection, project: int, name: str, owner: str, lease_s: float, fence: int | None = None
+) -> Held:
+    """Take the consumer, or keep it (`fence`: of the lease that is still held). A lease of 0 s gives it up.
+
+    Raises Conflict where somebody else holds it, and LeaseLost where it is not held under this fence any more.
+    """
+    until = conn.now() + int(lease_s * 1e6)
+    if fence is not None:
+        at = {"project": project, "name": name, "fence": fence, "until": until, "now": conn.now()}
+        if not conn.run(_RENEW, at):
+            raise LeaseLost("this consumer is not held under this fence any more", consumer=name, fence=fence)
+        return Held(fence=fence, until=until)
+    taken = lease_consumer(conn, project, name, owner, lease_s)
+    if taken is None:
+        holder, held_until = conn.first(_HOLDER, {"project": project, "name": name}) or (None, 0)
+        free_in_s = max(0.0, (held_until - conn.now()) / 1e6)
+        raise Conflict(
+            f"{holder} holds this consumer for another {free_in_s:.0f} s at least", consumer=name, holder=holder,
+            free_in_s=free_in_s,
+        )  # fmt: skip
+    return Held(fence=taken, until=until)
+
+
+def replay_consumer(conn: Connection, project: int, name: str, after: int) -> None:
+    """Let the consumer go on after `after`, also back; whoever holds it is fenced off, and can move it no more.
+
+    Raises NotFound and CursorExpired as reading from there does.
+    """
+    require_kept(conn, project, after)
+    conn.run(_REPLAY, {"project": project, "name": name, "after": after, "now": conn.now()})
+
+
+def remove_consumer(conn: Connection, project: int, name: str) -> None:
+    """Raises NotFound."""
+    if not conn.run(_REMOVE, {"project": project, "name": name}):
+        raise NotFound(f"there is no consumer {name!r} in this project", consumer=name)
