@@ -10,7 +10,7 @@ from everkept.api import workstream_views as w
 from everkept.capture.identity import Checkout
 from everkept.domain.ids import parse_row_id
 from everkept.domain.session import AgentEvent
-from everkept.errors import LeaseLost, NotFound
+from everkept.errors import InvalidInput, LeaseLost, NotFound
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LAUNCH = w.Launch(
@@ -64,6 +64,8 @@ class FakeWorkstreams:
         available: Sequence[str] = (), native_session: str | None = None, tokens: int | None = None,
         key: str | None = None,
     ) -> w.Launch:  # fmt: skip
+        if agent is None and not available:
+            raise InvalidInput("name an agent, or those that are available", field="agent")
         chosen = agent or available[0]
         return LAUNCH.model_copy(update={
             "owner": owner, "agent": chosen, "directory": checkout.cwd, "native_id": native_session,

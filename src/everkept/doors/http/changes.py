@@ -31,6 +31,10 @@ RETRY_MS: Final = 2_000
 EXPIRED: Final[dict[int | str, dict[str, Any]]] = {
     410: {"model": ErrorBody, "description": "The consumer is behind what is kept."}
 }
+EVENT: Final[dict[str, Any]] = {
+    "type": "object", "properties": {name: {"type": "string"} for name in ("id", "event", "data")},
+}  # fmt: skip
+"""What each event of a stream is, for the document."""
 
 
 class ChangesFollowed(Asked):
@@ -92,7 +96,7 @@ async def list_changes(request: Request, service: Queried, query: Annotated[Chan
     response_class=Response,
     responses={
         **EXPIRED,
-        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Server-sent events."},
+        200: {"content": {"text/event-stream": {"schema": EVENT}}, "description": "Server-sent events, each as told."},
     },
 )
 async def stream_changes(
