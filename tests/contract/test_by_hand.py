@@ -65,6 +65,19 @@ def test_a_correction_takes_the_place_of_what_was_wrong_and_keeps_it_with_its_hi
     run(tmp_path, steps)
 
 
+def test_a_sentence_is_not_put_right_by_a_value_and_what_is_not_believed_is_not_pinned(tmp_path: Path) -> None:
+    async def steps(service: LocalService) -> None:
+        stated = await service.remember("Ana works in Alpha Ltd.", subject="ana")
+        with pytest.raises(InvalidInput, match="text"):
+            await service.correct_fact(stated.id, object="Delta Ltd.")
+        assert await believed(service) == ["Ana works in Alpha Ltd."]
+        await service.correct_fact(stated.id, text="Ana works in Delta Ltd.")
+        with pytest.raises(Conflict):
+            await service.pin_fact(stated.id)
+
+    run(tmp_path, steps)
+
+
 def test_what_repeats_the_wrong_statement_later_does_not_bring_it_back_by_being_worked_late(tmp_path: Path) -> None:
     async def steps(service: LocalService) -> None:
         await say(service, LISBON)
@@ -100,6 +113,19 @@ async def _other_words_under_one_key(service: LocalService, fact: str) -> None:
     made = await service.correct_fact(fact, text="Ana likes white tea", key="same")
     assert made.text == "Ana likes white tea"
     await service.correct_fact(fact, text="Ana likes black tea", key="same")
+
+
+def test_the_key_of_a_correction_is_refused_for_another_fact(tmp_path: Path) -> None:
+    async def steps(service: LocalService) -> None:
+        one = await service.remember("Ana like tea", subject="ana")
+        other = await service.remember("Anna likes tea", subject="ana")
+        right = "Ana likes tea"
+        made = await service.correct_fact(one.id, text=right, object=right, key="same")
+        assert (await service.correct_fact(one.id, text=right, object=right, key="same")).id == made.id
+        with pytest.raises(KeyConflict):
+            await service.correct_fact(other.id, text=right, object=right, key="same")
+
+    run(tmp_path, steps)
 
 
 def test_a_pinned_fact_is_closed_by_nothing_that_is_said_until_it_is_unpinned(tmp_path: Path) -> None:
@@ -251,6 +277,22 @@ def test_what_is_said_of_two_names_is_said_of_one_once_they_are_merged_and_not_w
 
         assert (await service.split_entity(annie)).name == "Annie"
         assert await lives(service) == before
+
+    run(tmp_path, steps)
+
+
+def test_a_split_lets_what_it_had_ended_of_another_merged_name_hold_again(tmp_path: Path) -> None:
+    async def steps(service: LocalService) -> None:
+        ana, annie, _ = await two_names(service)
+        await service.remember("Ann likes tea", subject="family", entity="Ann")
+        (ann,) = [e.id for e in (await service.list_entities(subject="family")).items if e.name == "Ann"]
+        await service.merge_entities(ana, into=ann)
+        await service.merge_entities(annie, into=ann)
+        homes = [(who, where, over) for who, where, over in await lives(service) if where in ("Lisbon", "Porto")]
+        assert homes == [("Ann", "Lisbon", True), ("Ann", "Porto", False)]
+        await service.split_entity(annie)
+        homes = [(who, where, over) for who, where, over in await lives(service) if where in ("Lisbon", "Porto")]
+        assert homes == [("Ann", "Lisbon", False), ("Annie", "Porto", False)]
 
     run(tmp_path, steps)
 

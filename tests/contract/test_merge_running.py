@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.contract.merging import OLD_SECRET, Merging, check
 from tests.contract.reviewing import AGE_S, INTERVAL_S
 
 from everkept import AsyncMemory
+from everkept.capture.identity import Checkout
 from everkept.domain.erase import ProjectTarget, StreamTarget, SubjectTarget
 from everkept.doors.http.callers import Caller
 from everkept.errors import Conflict, CursorExpired, Forbidden, NotFound, Unavailable
 from everkept.store.changes import acknowledge, read_changes
 from everkept.store.consumers import list_consumers
 from everkept.store.entity_merges import merge_entities
-from everkept.store.erase import erase
+from everkept.store.erase import erase, residue
+from everkept.store.launches import NewLaunch, NewPacket, cancel_launch
 from everkept.store.merge import begin_merge, merge_chunk, plan_merge
-from everkept.store.merging import running_merges
+from everkept.store.merging import last_merge, running_merges
+from everkept.store.packets import prepare_with_packet
 from everkept.store.projects import (
     add_key,
     ensure_project,
@@ -31,6 +35,7 @@ from everkept.store.projects import (
 from everkept.store.review_schedule import look
 from everkept.store.search import find_postings
 from everkept.store.streams import find_thread, get_thread
+from everkept.store.webhook_sending import due_webhooks, next_batch
 from everkept.store.webhooks import NewWebhook, add_webhook
 from everkept.store.wiki_pages import project_is_erased, wiki_states
 from everkept.store.workstreams import ensure_workstream, select_workstream
@@ -156,6 +161,20 @@ def test_an_erase_after_the_merge_leaves_nothing_of_either(world: Merging) -> No
     assert world.value("select count(*) from subjects where name = 'ana'") == 0
 
 
+def test_an_erased_thread_goes_from_what_the_merge_had_to_call_otherwise(world: Merging) -> None:
+    world.add("anna.meier@example.com", "Blue")
+    world.add("chat", "Green")
+    with world.in_old():
+        there = StreamTarget(stream=world.add("anna.meier@example.com", "Red")[0].stream)
+        world.add("chat", "Yellow")
+    world.merge()
+    assert world.read(residue, world.here.id, there)["names in merges"] == 1
+    world.write(erase, world.here.id, there)
+    world.run_until_idle()
+    assert world.value("select renamed from merges") == '[["thread", "chat", "chat~old"]]'
+    assert set(world.read(residue, world.here.id, there).values()) == {0}
+
+
 def test_erasing_the_target_takes_the_sources_name_and_keys(world: Merging) -> None:
     world.write(add_key, world.old.id, "laptop", b"hash")
     world.write(ensure_project, "new", bytes(32))
@@ -221,6 +240,77 @@ def test_a_webhook_goes_on_in_the_target_with_what_it_had_set_aside(world: Mergi
     assert refs[parked] == "set aside"
     assert "not heard" in [ref for seq, ref in refs.items() if seq > cursors["webhook:crm~old"]]
     assert sorted(refs.values()) == sorted([*["here"] * 5, "set aside", "heard", "not heard"])
+    check(world)
+
+
+def test_a_webhook_that_lags_waits_for_the_merge_and_is_not_told_that_its_changes_are_gone(world: Merging) -> None:
+    hook = NewWebhook(name="crm", url="https://crm.example", secret="s" * 32)
+    with world.in_old():
+        there = world.write(add_webhook, world.old.id, hook)
+        world.add("heard", "Red")
+        world.add("not heard", "Green")
+    world.do("update consumers set cursor = 1 where project_id = ? and name = 'webhook:crm'", world.old.id)
+    assert world.read(due_webhooks, "me") == [(world.old.id, there)]
+    world.begin()
+    merging = next(lease for lease in world.claim(free=4, slots=9) if lease.kind == "merge_projects")
+    while world.value("select project_id from webhooks where id = ?", there) == world.old.id:
+        assert world.read(due_webhooks, "me") == []
+        assert world.read(next_batch, world.old.id, there) is None
+        world.write(merge_chunk, merging, world.read(running_merges)[0].id)
+    assert world.read(due_webhooks, "me") == [(world.here.id, there)]
+    batch = world.read(next_batch, world.here.id, there)
+    assert batch is not None
+    assert "not heard" in [change[4] for change in batch.changes]
+
+
+def test_what_was_parked_and_then_pruned_does_not_become_another_change(world: Merging) -> None:
+    for n in range(3):
+        world.add("here", f"Blue {n}")
+    hook = NewWebhook(name="crm", url="https://crm.example", secret="s" * 32)
+    with world.in_old():
+        there = world.write(add_webhook, world.old.id, hook)
+        for n in range(5):
+            world.add(f"there {n}", "Red")
+    head = world.value("select change_seq from projects where id = ?", world.old.id)
+    gone = world.value("select change_seq from projects where id = ?", world.here.id) + 1
+    world.do("delete from changes where project_id = ? and seq <= ?", world.old.id, gone)
+    for seq in (gone, head):
+        world.do("insert into parked_changes(webhook_id, seq, reason, tries, at) values(?, ?, 'no', 5, 1)", there, seq)
+    world.do("update consumers set cursor = ? where project_id = ? and name = 'webhook:crm'", head, world.old.id)
+    world.merge()
+    parked = [seq for (seq,) in world.rows("select seq from parked_changes where webhook_id = ?", there)]
+    rows, _ = world.read(read_changes, world.here.id, 0, 100)
+    assert [ref for seq, _, _, _, ref, _, _ in rows if seq in parked] == ["there 4"]
+    assert len(parked) == 1
+    merge = world.read(last_merge, world.here.id)
+    assert merge is not None
+    assert merge.moved["parked changes no longer kept"] == 1
+    check(world)
+
+
+def test_an_offer_never_stands_in_a_project_without_the_launch_that_it_gives(world: Merging) -> None:
+    line = world.write(ensure_workstream, world.old.id, "login")
+    packet = NewPacket(text="", start=0, through=0, shown=0, counted=0, erasure=0)
+    launch = world.write(prepare_with_packet, NewLaunch(
+        project=world.old.id, workstream=line.id, key_hash="k", request_hash="r", agent="codex", owner="me",
+        directory="/code/app", worktree="/code/app", branch=None, fingerprint="{}", chosen_because="", resumes=None,
+        packet=packet,
+    ))  # fmt: skip
+    assert launch is not None
+    world.write(cancel_launch, world.old.id, launch.id, launch.fence)
+    world.do(
+        "insert into offers(project_id, agent, native_id, epoch, launch_id, items, body, state, offered_at)"
+        " values(?, 'codex', 'one', 0, ?, '[]', '', 'shown', 1)", world.old.id, launch.id,
+    )  # fmt: skip
+    world.begin()
+    merging = next(lease for lease in world.claim(free=4, slots=9) if lease.kind == "merge_projects")
+    more = True
+    while more:
+        more = world.write(merge_chunk, merging, world.read(running_merges)[0].id)
+        assert world.value(
+            "select count(*) from offers o join launches l on l.id = o.launch_id"
+            " where o.project_id = ? and l.project_id <> o.project_id", world.here.id,
+        ) == 0  # fmt: skip
     check(world)
 
 
@@ -311,6 +401,45 @@ def test_changes_are_followed_under_the_targets_name(tmp_path: Path) -> None:
             assert "project.merged" in [change.kind for change in (await memory.changes(after=0)).changes]
 
     asyncio.run(go())
+
+
+def test_whoever_had_opened_the_source_before_writes_nothing_that_nobody_finds(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with AsyncMemory.open(tmp_path) as memory:
+            await memory.create_project("old")
+        async with AsyncMemory.open(tmp_path) as memory, AsyncMemory.open(tmp_path, project="old", worker=False) as old:
+            service: Any = old._service
+            await memory.merge_project("old", into="default")
+            await memory.settle(timeout_s=30)
+            here = Checkout(cwd="/code/app", top="/code/app")
+            for write in (
+                service.create_workstream("login"), service.prepare_launch("me", checkout=here, agent="codex", key="k"),
+                service.lease_consumer("mine", owner="me"), service.ack("mine", 0), service.replay_consumer("mine", 0),
+                service.add_webhook("crm", "https://93.184.216.34/hook"),
+                service.remember("Ana owns a boat", subject="ana"),
+            ):  # fmt: skip
+                with pytest.raises(Conflict, match="merged into 'default'"):
+                    await write
+
+    asyncio.run(go())
+
+
+def test_a_workstream_and_a_follower_that_came_late_are_brought_too(world: Merging) -> None:
+    world.begin()
+    merging = next(lease for lease in world.claim(free=4, slots=9) if lease.kind == "merge_projects")
+    merge = world.read(running_merges)[0]
+    while world.value("select count(*) from consumers where project_id = ?", world.old.id) > 0:
+        world.write(merge_chunk, merging, merge.id)
+    for sql in (
+        "insert into workstreams(project_id, name, created_at) values(?, 'late', 1)",
+        "insert into consumers(project_id, name, created_at) values(?, 'late', 1)",
+        "insert into offers(project_id, agent, native_id, epoch, items, body, state, offered_at)"
+        " values(?, 'codex', 'one', 0, '[]', '', 'shown', 1)",
+    ):
+        world.do(sql, world.old.id)
+    while world.write(merge_chunk, merging, merge.id):
+        pass
+    assert world.left_in_old() == {}
 
 
 @pytest.mark.parametrize("first", ["ana", "annie"])

@@ -338,7 +338,8 @@ REMEMBERING = (
     ),
     Planted(
         name="an erase leaves the journaled replies", guarantee="G10", layer="contract", file="store/destroy.py",
-        old='    "event": (reviews, agent_work, facts, replies),\n', new='    "event": (reviews, agent_work, facts),\n',
+        old='    "event": (reviews, launch_work, agent_work, facts, replies),\n',
+        new='    "event": (reviews, launch_work, agent_work, facts),\n',
         tests=(ERASE + "test_erasing_an_event_takes_the_replies_that_saw_it_and_derives_its_window_again",),
     ),
     Planted(
@@ -463,9 +464,8 @@ REMEMBERING = (
     ),
     Planted(
         name="a session that did nothing uses a handoff up", guarantee="G11", layer="contract", file="store/offers.py",
-        old="        if prompt is not None and conn.first(_WORKED, {\"stream\": stream, \"seq\": prompt}) is not None:"
-        "\n",
-        new="        if seq is not None:\n",
+        old="        if prompt is None or conn.first(_WORKED, {\"stream\": stream, \"seq\": prompt}) is None:\n",
+        new="        if seq is None:\n",
         tests=(SESSIONS + "test_an_offer_is_taken_up_by_work_and_by_nothing_else",),
     ),
     Planted(

@@ -86,7 +86,7 @@ class AgentMemory(Cases):
         def end(conn: Connection) -> tuple[bool, str]:
             return end_session(conn, self._session(conn, session_id))
 
-        queued, reason = await self._store.write(end)
+        queued, reason = await self._write(end)
         return v.EndResult(episode_queued=queued, reason=reason)
 
     # ---- pages
@@ -144,13 +144,13 @@ class AgentMemory(Cases):
         why = None if reason is None else cleaned(reason)
         new = NewPage(project=self._project_id, kind=kind, slug=name, text=text, author=author, reason=why, base=base,
                       supersedes=supersedes)  # fmt: skip
-        row = await self._store.write(write_page, new)
+        row = await self._write(write_page, new)
         assert row is not None, "what a person writes is always written"
         return page_view(row, body=True)
 
     async def delete_page(self, slug: str) -> v.KnowledgePage:
         """Take it out of search and lists for good: nothing brings it back by itself. Its versions stay."""
-        return page_view(await self._store.write(delete_page, self._project_id, slug), body=False)
+        return page_view(await self._write(delete_page, self._project_id, slug), body=False)
 
     # ---- handoffs
 
@@ -188,7 +188,7 @@ class AgentMemory(Cases):
         """Say that it was taken up. Doing so twice changes nothing."""
         _bounded_text(by, "by", 255)
         row = parse_row_id("hnd", handoff_id)
-        await self._store.write(acknowledge_handoff, self._project_id, row, by)
+        await self._write(acknowledge_handoff, self._project_id, row, by)
         return await self.get_handoff(handoff_id)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Concatenate, ParamSpec, TypeVar
 
 from everkept.api.pacing import Pace
 from everkept.capture.messages import check_name
@@ -20,6 +21,9 @@ from everkept.store.merging import require_unmerged
 from everkept.store.projects import ProjectRow, find_subject
 from everkept.store.store import Store
 from everkept.store.streams import get_thread
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +60,16 @@ class Cases:
     def _project_settings(self) -> Settings:
         """As this project sees them."""
         return effective(self._parts.settings, self._project.settings)
+
+    async def _write(self, act: Callable[Concatenate[Connection, P], R], *given: P.args, **named: P.kwargs) -> R:
+        """`act` in one commit. Raises Conflict, with the target's name, where this project was merged since it was
+        opened: what is written to it now would be found by nobody."""
+
+        def guarded(conn: Connection) -> R:
+            require_unmerged(conn, self._project_id)
+            return act(conn, *given, **named)
+
+        return await self._store.write(guarded)
 
     def _scope(self, conn: Connection, subject: str | None, thread: str | None) -> Scope | None:
         """The scope in rows, or None where the subject was never seen. Raises NotFound for an unknown thread."""

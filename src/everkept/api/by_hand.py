@@ -23,7 +23,7 @@ class ByHand(Remembering):
     async def pin_fact(self, fact_id: str, *, pinned: bool = True, by: str = "hand") -> v.Fact:
         check_name(by, "by")
         row = parse_row_id("fct", fact_id)
-        await self._store.write(lambda conn: pin(conn, self._project_id, row, by, undo=not pinned))
+        await self._write(lambda conn: pin(conn, self._project_id, row, by, undo=not pinned))
         return await self.get_fact(fact_id)
 
     async def correct_fact(
@@ -47,19 +47,19 @@ class ByHand(Remembering):
             pinned=old.pinned,
         )  # fmt: skip
         name = f"hand:{key_hash(key, self._project.secret)}" if key else f"hand:{row}:{said_at}"
-        made, replayed = await self._store.write(correct, self._project_id, row, new, name, by)
+        made, replayed = await self._write(correct, self._project_id, row, new, name, by)
         stated = await self.get_fact(row_id("fct", made))
         return v.Remembered(**dict(stated), replayed=replayed)
 
     async def merge_entities(self, entity_id: str, *, into: str, by: str = "hand") -> v.Entity:
         check_name(by, "by")
         other, one = parse_row_id("ent", entity_id), parse_row_id("ent", into)
-        await self._store.write(merge_entities, self._project_id, other, one, by)
+        await self._write(merge_entities, self._project_id, other, one, by)
         return await self._entity(one)
 
     async def split_entity(self, entity_id: str) -> v.Entity:
         row = parse_row_id("ent", entity_id)
-        await self._store.write(split_entity, self._project_id, row)
+        await self._write(split_entity, self._project_id, row)
         return await self._entity(row)
 
     async def _entity(self, entity: int) -> v.Entity:
@@ -78,6 +78,8 @@ def _corrected(
     """What is right, as a correction of what was stated. Raises InvalidInput where nothing differs."""
     if old.closes:
         raise InvalidInput("it says that something ended: retire it, and state what is right", field="fact_id")
+    if object is not None and text is None and old.object == old.text:
+        raise InvalidInput("it is a whole sentence, without a value in it: give its `text`", field="object")
     value = old.object if object is None else object.strip()
     said = text.strip() if text is not None else _said_anew(old, value)
     after = (value, said, valid_from_us or old.valid_from, valid_until_us or old.valid_until)

@@ -35,6 +35,7 @@ from everkept.store.digests import events_of_session
 from everkept.store.erase import newest_erasure
 from everkept.store.handoffs import HandoffRow, choose_handoff
 from everkept.store.launches import LaunchRow, project_of_launch
+from everkept.store.merging import is_merged
 from everkept.store.offers import (
     OfferRow,
     Receiver,
@@ -170,7 +171,7 @@ class Contexts:
             return _nothing("nothing to tell" if not parts else because, found)
         offer = await self._store.write(_make_offer, found.project.id, receiver, handoff, launch, block, erasure)
         if offer is None:
-            return _nothing("something was erased meanwhile; the next prompt is answered", found)
+            return _nothing("something was erased or merged meanwhile; the next prompt is answered", found)
         marked = compose(parts, scope=scope, offer=row_id("off", offer.id), **limits)
         return _given(found, marked, row_id("off", offer.id), because)
 
@@ -208,8 +209,8 @@ def _make_offer(
     conn: Connection, project: int, receiver: Receiver, handoff: int | None, launch: LaunchRow | None, block: Block,
     erasure: int,
 ) -> OfferRow | None:  # fmt: skip
-    """None where something was erased since the block was read: it may tell of it (G10)."""
-    if newest_erasure(conn) != erasure:
+    """None where something was erased since the block was read: it may tell of it (G10); or the project was merged."""
+    if newest_erasure(conn) != erasure or is_merged(conn, project):
         return None
     shown_handoff = handoff if handoff is not None and row_id("hnd", handoff) in block.shown else None
     shown_launch = launch.id if launch is not None and packet_item(launch) in block.shown else None

@@ -24,6 +24,7 @@ from everkept.store.changes import NOBODY, Only, acknowledge, covered, find_curs
 from everkept.store.connection import Connection, Row
 from everkept.store.consumers import (
     ConsumerRow,
+    get_consumer,
     hold_consumer,
     list_consumers,
     remove_consumer,
@@ -118,7 +119,7 @@ class Deliveries(Cases):
         _own(consumer)
         self._require_own_name()
         bounded(up_to, "up_to", 0, ROW_MAX)
-        return await self._store.write(acknowledge, self._project_id, consumer, up_to, fence)
+        return await self._write(acknowledge, self._project_id, consumer, up_to, fence)
 
     async def lease_consumer(
         self, consumer: str, *, owner: str, lease_s: float = 60.0, fence: int | None = None
@@ -130,22 +131,26 @@ class Deliveries(Cases):
             raise InvalidInput(
                 f"lease_s is {lease_s:g}; 0 to {LEASE_MAX_S:g} are allowed", field="lease_s", limit=LEASE_MAX_S
             )
-        held = await self._store.write(hold_consumer, self._project_id, consumer, owner, lease_s, fence)
+        held = await self._write(hold_consumer, self._project_id, consumer, owner, lease_s, fence)
         return d.ConsumerLease(consumer=consumer, fence=held.fence, until=moment(held.until))
 
     async def replay_consumer(self, consumer: str, after: int) -> v.Consumer:
         _own(consumer)
         self._require_own_name()
         bounded(after, "after", 0, ROW_MAX)
-        await self._store.write(replay_consumer, self._project_id, consumer, after)
-        return next(each for each in await self.list_consumers() if each.name == consumer)
+
+        def replay(conn: Connection) -> ConsumerRow:
+            replay_consumer(conn, self._project_id, consumer, after)
+            return get_consumer(conn, self._project_id, consumer)
+
+        return consumer_view(await self._write(replay))
 
     async def list_consumers(self) -> list[v.Consumer]:
         return [consumer_view(row) for row in await self._store.read(list_consumers, self._project_id)]
 
     async def remove_consumer(self, consumer: str) -> None:
         _own(consumer)
-        await self._store.write(remove_consumer, self._project_id, consumer)
+        await self._write(remove_consumer, self._project_id, consumer)
 
     # ---- webhooks
 
@@ -176,7 +181,7 @@ class Deliveries(Cases):
             )
             return get_webhook(conn, self._project_id, add_webhook(conn, self._project_id, new))
 
-        return d.WebhookSecret(**dict(_webhook(await self._store.write(add))), secret=secret)
+        return d.WebhookSecret(**dict(_webhook(await self._write(add))), secret=secret)
 
     async def list_webhooks(self) -> list[d.Webhook]:
         return [_webhook(row) for row in await self._store.read(list_webhooks, self._project_id)]
@@ -203,26 +208,26 @@ class Deliveries(Cases):
             wanted = now.kinds if kinds is None else (tuple(kinds) or None)
             change_webhook(conn, self._project_id, id_, url or now.url, wanted, now.subject, on_reject or now.on_reject)
 
-        await self._store.write(change)
+        await self._write(change)
         return await self.get_webhook(webhook_id)
 
     async def pause_webhook(self, webhook_id: str, *, reason: str = "by hand") -> d.Webhook:
-        await self._store.write(pause_webhook, self._project_id, parse_row_id("whk", webhook_id), reason)
+        await self._write(pause_webhook, self._project_id, parse_row_id("whk", webhook_id), reason)
         return await self.get_webhook(webhook_id)
 
     async def resume_webhook(self, webhook_id: str) -> d.Webhook:
-        await self._store.write(resume_webhook, self._project_id, parse_row_id("whk", webhook_id))
+        await self._write(resume_webhook, self._project_id, parse_row_id("whk", webhook_id))
         return await self.get_webhook(webhook_id)
 
     async def replay_webhook(self, webhook_id: str, after: int) -> d.Webhook:
         bounded(after, "after", 0, ROW_MAX)
-        await self._store.write(replay_webhook, self._project_id, parse_row_id("whk", webhook_id), after)
+        await self._write(replay_webhook, self._project_id, parse_row_id("whk", webhook_id), after)
         return await self.get_webhook(webhook_id)
 
     async def rotate_webhook(self, webhook_id: str) -> d.WebhookSecret:
         secret = secret_of(secrets.token_bytes(KEY_BYTES))
         id_ = parse_row_id("whk", webhook_id)
-        await self._store.write(rotate_secret, self._project_id, id_, secret, OLD_SECRET_S)
+        await self._write(rotate_secret, self._project_id, id_, secret, OLD_SECRET_S)
         return d.WebhookSecret(**dict(await self.get_webhook(webhook_id)), secret=secret)
 
     async def test_webhook(self, webhook_id: str) -> d.TestDelivery:
@@ -238,7 +243,7 @@ class Deliveries(Cases):
         )  # fmt: skip
 
     async def remove_webhook(self, webhook_id: str) -> None:
-        await self._store.write(remove_webhook, self._project_id, parse_row_id("whk", webhook_id))
+        await self._write(remove_webhook, self._project_id, parse_row_id("whk", webhook_id))
 
     async def list_parked(
         self, webhook_id: str, *, limit: int = 50, cursor: str | None = None
@@ -250,10 +255,10 @@ class Deliveries(Cases):
         return v.Page(items=shown, next_cursor=cursor_of(shown[-1].seq) if len(rows) > limit else None)
 
     async def retry_parked(self, webhook_id: str, *, seq: int | None = None) -> int:
-        return await self._store.write(retry_parked, self._project_id, parse_row_id("whk", webhook_id), seq)
+        return await self._write(retry_parked, self._project_id, parse_row_id("whk", webhook_id), seq)
 
     async def drop_parked(self, webhook_id: str, *, seq: int | None = None) -> int:
-        return await self._store.write(drop_parked, self._project_id, parse_row_id("whk", webhook_id), seq)
+        return await self._write(drop_parked, self._project_id, parse_row_id("whk", webhook_id), seq)
 
     async def _check_url(self, url: str) -> None:
         async with self._post() as post:

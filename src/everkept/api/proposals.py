@@ -93,7 +93,7 @@ class Proposals(Cases):
             raise InvalidInput("by has 1 to 255 characters", field="by", limit=255)
         number = parse_row_id("prp", proposal_id)
 
-        await self._store.write(decide, number)
+        await self._write(decide, number)
         return await self.get_proposal(proposal_id)  # what differs is found out beside the writer, not in its lock
 
     async def pin_page(self, slug: str, *, pinned: bool = True) -> v.KnowledgePage:
@@ -102,7 +102,7 @@ class Proposals(Cases):
         def write(conn: Connection) -> PageRow:
             return pin_page(conn, self._project_id, slug, pinned=pinned)
 
-        return page_view(await self._store.write(write), body=False)
+        return page_view(await self._write(write), body=False)
 
     async def proposal_report(self, *, limit: int = OUTCOMES_MAX) -> r.ProposalReport:
         """Of each approved proposal whether it helped, the newest first, and how the others stand."""

@@ -98,7 +98,7 @@ class Remembering(Capturing):
         fact = NewFact(
             draft=draft, said_at=now, zone_min=None, stream=None, analysed=analyse_fact(draft, now), pinned=pinned
         )
-        fact_id, replayed = await self._store.write(self._remember, subject, fact, key)
+        fact_id, replayed = await self._write(self._remember, subject, fact, key)
         stated = await self.get_fact(row_id("fct", fact_id))
         return v.Remembered(**dict(stated), replayed=replayed)
 
@@ -174,7 +174,7 @@ class Remembering(Capturing):
         row = parse_row_id("fct", fact_id)
         if not reason.strip():
             raise InvalidInput("reason is empty", field="reason")
-        await self._store.write(retire_by_hand, self._project_id, row, None if undo else cleaned(reason))
+        await self._write(retire_by_hand, self._project_id, row, None if undo else cleaned(reason))
         return await self.get_fact(fact_id)
 
     async def list_subjects(self, *, limit: int = 50, cursor: str | None = None) -> v.Page[v.Subject]:
@@ -266,7 +266,7 @@ class Remembering(Capturing):
             elif now.state != "processing":  # one run is enough, however many ask for it
                 schedule(conn, [replace(wish, due_at_us=conn.now()) for wish in jobs_of(window, kinds=[STAGES[stage]])])
 
-        await self._store.write(retry)
+        await self._write(retry)
         return await self.get_episode(episode_id)
 
     async def reprocess(

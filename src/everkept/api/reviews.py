@@ -54,7 +54,7 @@ class Reviews(Cases):
                 reviewing=count_generations(conn, self._project_id, "reviewing"),
             )  # fmt: skip
 
-        return await self._store.write(start)
+        return await self._write(start)
 
     async def _reopen(self, since: datetime) -> int:
         reopened, after, since_us = 0, 0, microseconds(since, "since")
@@ -74,7 +74,7 @@ class Reviews(Cases):
                 return None
             return list_reviews(conn, self._project_id, stream=stream, limit=1)[0]
 
-        found = await self._store.write(claim)
+        found = await self._write(claim)
         return None if found is None else _review_view(found)
 
 

@@ -76,26 +76,27 @@ class Launches(Cases):
         )  # fmt: skip
         most = self._project_settings.workstreams.packet_tokens if tokens is None else tokens
         bounded(most, "tokens", 300, 1_700)
-        hashed = key_hash(f"{wish.owner}\x1f{wish.key}", self._project.secret)
+        hashes = self._hashes(f"{wish.owner}\x1f{wish.key}")
         asked = _digest([workstream, agent, wish.native])
-        earlier = await self._store.read(find_launch_by_key, self._project_id, hashed)
-        if earlier is not None:
-            return await self._again(earlier.id, asked, most)
-        return await self._prepare(wish, hashed, asked, most)
+        for hashed in hashes:
+            earlier = await self._store.read(find_launch_by_key, self._project_id, hashed)
+            if earlier is not None:
+                return await self._again(earlier.id, asked, most)
+        return await self._prepare(wish, hashes[0], asked, most)
 
     async def _again(self, launch: int, asked: str, tokens: int) -> w.Launch:
-        row = await self._store.write(take_again, self._project_id, launch, asked)
+        row = await self._write(take_again, self._project_id, launch, asked)
         return await self._shown(row, tokens)
 
     async def _prepare(self, wish: Wish, hashed: str, asked: str, tokens: int) -> w.Launch:
-        choice = await self._store.write(choose, self._project_id, wish)
+        choice = await self._write(choose, self._project_id, wish)
         while True:
             material = await self._store.read(
                 read_material, self._project_id, choice.workstream.id, choice.agent, wish.native
             )
             packet = await self._packet(choice.workstream.name, material, tokens)
             new = self._new_launch(wish, choice, hashed, asked, packet)
-            row = await self._store.write(_prepare_once, new)
+            row = await self._write(_prepare_once, new)
             if row is not None:
                 return await self._shown(row, tokens)
 
@@ -142,7 +143,7 @@ class Launches(Cases):
                 material_between, self._project_id, row.workstream, row.receiver, row.packet_from, row.packet_through
             )
             packet = await self._packet(row.workstream_name, material, most)
-            made = await self._store.write(replace_packet, self._project_id, row.id, packet)
+            made = await self._write(replace_packet, self._project_id, row.id, packet)
             if made is not None:
                 return made
 
@@ -156,12 +157,12 @@ class Launches(Cases):
 
     async def heartbeat_launch(self, launch_id: str, *, fence: int) -> w.LaunchLease:
         """Every 30 s. Raises LeaseLost once the lease has ended: prepare again with the same key."""
-        row = await self._store.write(heartbeat_launch, self._project_id, parse_row_id("lch", launch_id), fence)
+        row = await self._write(heartbeat_launch, self._project_id, parse_row_id("lch", launch_id), fence)
         return lease_view(row, self._parts.clock.now_us())
 
     async def cancel_launch(self, launch_id: str, *, fence: int) -> w.Launch:
         """The agent was never started. Raises LeaseLost, Conflict where it was finished."""
-        row = await self._store.write(cancel_launch, self._project_id, parse_row_id("lch", launch_id), fence)
+        row = await self._write(cancel_launch, self._project_id, parse_row_id("lch", launch_id), fence)
         return launch_view(row, self._parts.clock.now_us())
 
     # ---- what it tells
@@ -171,25 +172,26 @@ class Launches(Cases):
     ) -> w.LaunchTaken:
         """Take in events numbered from `first` on. Raises KeyConflict, Conflict where a number was another event's."""
         row = await self._store.read(get_launch, self._project_id, parse_row_id("lch", launch_id))
-        delivery = None if delivery_key is None else self._hashed(check_key(delivery_key, "delivery_key"))
+        delivery = [] if delivery_key is None else self._hashes(_told(check_key(delivery_key, "delivery_key")))
         _check_batch(events, first)
-        keys = self._keys(events)
-        payload = _digest([first, *keys])
+        keys = [self._hashes(_told(event.key)) for event in events]
+        payloads = [_digest([first, *of_secret]) for of_secret in zip(*keys, strict=True)]
+        deliveries = list(zip(delivery, payloads, strict=False))
 
         def require(conn: Connection) -> None:
-            if delivery is not None:
-                require_same_delivery(conn, row.id, delivery, payload)
+            for hashed, payload in deliveries:
+                require_same_delivery(conn, row.id, hashed, payload)
             require_same_numbers(conn, row.id, keys, first)
 
         def note(conn: Connection) -> int:
             require(conn)
-            if delivery is not None:
-                note_delivery(conn, row.id, delivery, payload)
-            return note_events(conn, get_launch(conn, self._project_id, row.id), keys, first)
+            for hashed, payload in deliveries[:1]:
+                note_delivery(conn, row.id, hashed, payload)
+            return note_events(conn, get_launch(conn, self._project_id, row.id), [key[0] for key in keys], first)
 
         await self._store.read(require)
         sessions = await self._take(row, events)
-        return w.LaunchTaken(acknowledged=await self._store.write(note), sessions=sessions)
+        return w.LaunchTaken(acknowledged=await self._write(note), sessions=sessions)
 
     async def finish_launch(
         self, launch_id: str, *, fence: int, native_session: str | None = None, events: Sequence[AgentEvent] = (),
@@ -209,7 +211,7 @@ class Launches(Cases):
             launch=row.id, fence=fence, native=_identity(row, native_session), source_cursor=source_cursor,
             exit_code=exit_code,
         )  # fmt: skip
-        done: Finished = await self._store.write(finish_launch, self._project_id, finish)
+        done: Finished = await self._write(finish_launch, self._project_id, finish)
         shown = launch_view(done.launch, self._parts.clock.now_us())
         return w.LaunchFinish(launch=shown, cursor=done.cursor, because=done.because, sessions=sessions)
 
@@ -220,11 +222,9 @@ class Launches(Cases):
             [replace(event, launch=row_id("lch", row.id)) for event in events], checkout=_checkout(row)
         )
 
-    def _keys(self, events: Sequence[AgentEvent]) -> list[str]:
-        return [self._hashed(event.key) for event in events]
-
-    def _hashed(self, key: str) -> str:
-        return key_hash(f"launch\x1f{key}", self._project.secret)
+    def _hashes(self, key: str) -> list[str]:
+        """As it is stored now, and as it was in each project that was merged into this one."""
+        return [key_hash(key, secret) for secret in (self._project.secret, *self._project.former_secrets)]
 
     # ---- what it was told
 
@@ -243,12 +243,12 @@ class Launches(Cases):
 
     async def accept_offer(self, offer_id: str) -> w.Offer:
         """Take up what was given to a session: the launch's packet and the handoff in it, both or neither."""
-        offer = await self._store.write(accept_offer, self._project_id, parse_row_id("off", offer_id))
+        offer = await self._write(accept_offer, self._project_id, parse_row_id("off", offer_id))
         return offer_view(offer)
 
     async def _or_successor(self, accept: Callable[[Connection], LaunchRow], launch: int) -> LaunchRow:
         try:
-            return await self._store.write(accept)
+            return await self._write(accept)
         except PacketGone as gone:
             row = await self._successor(await self._store.read(get_launch, self._project_id, launch))
             told = await self._store.read(packet_bytes, row)
@@ -263,6 +263,11 @@ def _prepare_once(conn: Connection, new: NewLaunch) -> LaunchRow | None:
     if earlier is not None:
         return take_again(conn, new.project, earlier.id, new.request_hash)
     return prepare_with_packet(conn, new)
+
+
+def _told(key: str) -> str:
+    """A key of what a launch told: it means nothing as the key of a launch."""
+    return f"launch\x1f{key}"
 
 
 def _check_batch(events: Sequence[AgentEvent], first: int) -> None:

@@ -43,13 +43,13 @@ class Workstreams(Cases):
         named = checked_workstream_name(name)
         where = None if place is None else checked_place(place)
 
-        def create(conn: Connection) -> w.Workstream:
+        def create(conn: Connection) -> int:
             row = ensure_workstream(conn, self._project_id, named)
             if where is not None:
                 select_workstream(conn, self._project_id, row.id, where)
-            return _views(conn, [row])[0]
+            return row.id
 
-        return await self._store.write(create)
+        return await self._workstream(await self._write(create))
 
     async def list_workstreams(self, *, limit: int = 50, cursor: str | None = None) -> v.Page[w.Workstream]:
         """Newest first."""
@@ -74,22 +74,26 @@ class Workstreams(Cases):
         """Raises Conflict where another one has the name."""
         new = checked_workstream_name(name)
 
-        def rename(conn: Connection) -> w.Workstream:
+        def rename(conn: Connection) -> int:
             row = workstream_named(conn, self._project_id, workstream)
-            return _views(conn, [rename_workstream(conn, self._project_id, row.id, new)])[0]
+            return rename_workstream(conn, self._project_id, row.id, new).id
 
-        return await self._store.write(rename)
+        return await self._workstream(await self._write(rename))
 
     async def select_workstream(self, workstream: str, *, place: str) -> w.Workstream:
         """From now on launches in this worktree continue it, unless they name another."""
         where = checked_place(place)
 
-        def select(conn: Connection) -> w.Workstream:
+        def select(conn: Connection) -> int:
             row = workstream_named(conn, self._project_id, workstream)
             select_workstream(conn, self._project_id, row.id, where)
-            return _views(conn, [row])[0]
+            return row.id
 
-        return await self._store.write(select)
+        return await self._workstream(await self._write(select))
+
+    async def _workstream(self, row: int) -> w.Workstream:
+        """Read apart from the write that it tells of: counting a long ledger would hold up every other writer."""
+        return await self.get_workstream(row_id("wst", row))
 
     async def workstream_events(
         self, workstream: str, *, after: str | None = None, query: str | None = None, limit: int = 50

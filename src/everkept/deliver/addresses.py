@@ -10,6 +10,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
@@ -21,7 +22,8 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _PORTS: Final = {"http": 80, "https": 443}
 URL_CHARS_MAX: Final = 2_000
-RESOLVERS: Final = 32
+RESOLVERS: Final = 1_000
+"""Names that may hang at once; a thread is made only where all the others are at work."""
 
 
 def check_url(url: str) -> SplitResult:
@@ -61,13 +63,27 @@ async def reachable_addresses(parts: SplitResult, *, allow_private: bool, resolv
 
 
 class SystemResolver:
-    """Asks the system, in threads of its own: names whose servers hang hold up nothing else of this process."""
+    """Asks the system, in threads of its own: names whose servers hang hold up nothing else of this process.
+
+    A name is asked for once at a time, however many wait for it.
+    """
 
     def __init__(self) -> None:
+        self._asked: dict[tuple[str, int], asyncio.Future[list[str]]] = {}
         self._threads = ThreadPoolExecutor(RESOLVERS, thread_name_prefix="everkept-resolver")
 
     async def __call__(self, host: str, port: int) -> list[str]:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, _resolve, host, port)
+        asked = self._asked.get((host, port))
+        if asked is None:
+            asked = asyncio.get_running_loop().run_in_executor(self._threads, _resolve, host, port)
+            self._asked[host, port] = asked
+            asked.add_done_callback(partial(self._forget, (host, port)))
+        return await asyncio.shield(asked)  # who waits no longer takes it from nobody else
+
+    def _forget(self, name: tuple[str, int], asked: asyncio.Future[list[str]]) -> None:
+        del self._asked[name]
+        if not asked.cancelled():
+            asked.exception()  # seen, though nobody may wait any more
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -81,7 +97,8 @@ def _resolve(host: str, port: int) -> list[str]:
 def is_private(address: str) -> bool:
     """Whether it is not one that everybody on the internet reaches; an IPv6 address that wraps an IPv4 one is that."""
     meant = _unwrapped(ip_address(address.partition("%")[0]))
-    return not meant.is_global or meant.is_multicast or meant.is_reserved or meant.is_unspecified
+    site_local = isinstance(meant, IPv6Address) and meant.is_site_local
+    return not meant.is_global or meant.is_multicast or meant.is_reserved or meant.is_unspecified or site_local
 
 
 def _unwrapped(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:

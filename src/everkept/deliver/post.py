@@ -98,10 +98,11 @@ class HttpPost:
             request = client.build_request(
                 "POST", httpx2.URL(url).copy_with(host=address, port=port_of(parts)), content=body,
                 headers={**headers, "host": parts.netloc}, extensions={"sni_hostname": parts.hostname},
+                timeout=httpx2.Timeout(self._timeout_s, connect=self._timeout_s / len(found)),
             )  # fmt: skip
             try:
                 return await _exchange(client, request)
-            except httpx2.ConnectError:
+            except (httpx2.ConnectError, httpx2.ConnectTimeout):
                 if not last:
                     raise
         raise OSError(f"{parts.hostname} has no address")
@@ -150,7 +151,7 @@ def retry_after_s(told: str, now: datetime) -> float | None:
         return min(float(told), WAIT_MAX_S)
     try:
         until = parsedate_to_datetime(told)
-    except ValueError:
+    except (ValueError, OverflowError):  # a year that no date has
         return None
     until = until if until.tzinfo else until.replace(tzinfo=UTC)
     return min(max((until - now).total_seconds(), 0.0), WAIT_MAX_S)

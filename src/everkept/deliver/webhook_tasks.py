@@ -55,16 +55,15 @@ class WebhookTasks:
     async def look(self) -> int:
         """Begin with every webhook that has something to send now; how many are being sent."""
         try:
-            due = await self._store.read(due_webhooks, self._owner)
+            due = await self._store.read(due_webhooks, self._owner, list(self._running))
         except EverkeptError as error:  # the store cannot be read now; the next look tries again
             _log.warning("webhooks cannot be looked for", why=error.message)
             return 0
         for project, id_ in due:
-            if id_ not in self._running:
-                task = asyncio.create_task(self._work(project, id_))
-                self._running[id_] = task
-                task.add_done_callback(partial(self._forget, id_))
-        return len(due)
+            task = asyncio.create_task(self._work(project, id_))
+            self._running[id_] = task
+            task.add_done_callback(partial(self._forget, id_))
+        return len(self._running)
 
     def _forget(self, id_: int, _task: asyncio.Task[None]) -> None:
         del self._running[id_]

@@ -16,7 +16,7 @@ import structlog
 
 from everkept.config import Webhooks
 from everkept.domain.signatures import ID, SIGNATURE, TIMESTAMP, sign
-from everkept.errors import CursorExpired, LeaseLost, NotFound, StoreUnavailable
+from everkept.errors import Conflict, CursorExpired, LeaseLost, NotFound, StoreUnavailable
 from everkept.ports.clock import Clock
 from everkept.store.changes import lease_consumer
 from everkept.store.connection import Row
@@ -67,10 +67,10 @@ class WebhookSender:
     async def work(self, project: int, id_: int) -> None:
         """Send until nothing waits, or the receiver is to be left alone for a while.
 
-        Whatever the receiver does is written down; LeaseLost and NotFound (it was removed) end it. Raises
-        StoreUnavailable.
+        Whatever the receiver does is written down; LeaseLost, NotFound (it was removed) and Conflict (its project was
+        merged, and it goes on there) end it. Raises StoreUnavailable.
         """
-        with contextlib.suppress(LeaseLost, NotFound):
+        with contextlib.suppress(LeaseLost, NotFound, Conflict):
             webhook = await self._store.read(get_webhook, project, id_)
             lease = await self._take(webhook)
             if lease is None:
@@ -158,7 +158,13 @@ class WebhookSender:
         await self._keep(webhook, lease)
         body = body_of(change, webhook.project_name)
         headers = signed_headers(webhook, delivery_id(webhook, change[0]), self._clock.now_us(), body)
-        return await self._post(webhook.url, headers, body)
+        try:
+            return await self._post(webhook.url, headers, body)
+        except Exception as error:  # noqa: BLE001  (a try that is not noted is made again without a wait)
+            from everkept.deliver.post import Answer  # with an HTTP client, which is there where anything is sent
+
+            _log.error("a webhook could not be sent", webhook=webhook.id, why=repr(error))
+            return Answer(status=None, error=f"it could not be sent: {type(error).__name__}")
 
     def _failed(self, webhook: WebhookRow, seq: int, answer: Answer) -> Failed:
         """Full jitter: of all waits up to one that doubles, so that receivers are not found again in step."""

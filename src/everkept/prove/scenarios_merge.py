@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from everkept.capture.agents.keeping import prepare, session_mark
-from everkept.domain.erase import ProjectTarget
+from everkept.domain.erase import ProjectTarget, StreamTarget
 from everkept.domain.pages import PageText
 from everkept.prove.scenario import Scenario
 from everkept.prove.scenarios_agents import AGENT, call, do, edit, prompt
@@ -93,8 +93,13 @@ def _merged(s: Stage) -> None:
 
 
 def _erase_target(s: Stage) -> None:
-    """Whoever erases the target erases what was said in the source."""
+    """A session goes, which the merge had to call otherwise. Whoever then erases the target erases the source too."""
     number = s.project_id(NEW)
+    renamed = "select id from streams where kind = 'session' and name like '%~old'"
+    sql = "select count(*) from erasures where kind = 'stream'"
+    session = StreamTarget(stream=int(s.value(renamed)))
+    do(s, "erase", lambda: s.write(erase, number, session), sql=sql, after=1)
+    s.drain()
 
     def of_both(project: str, work: Callable[[], Any]) -> Any:
         return s.asking(

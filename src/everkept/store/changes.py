@@ -11,11 +11,14 @@ from typing import Any, Final
 from sqlalchemy import text
 
 from everkept.domain.changes import ERASED
-from everkept.errors import CursorExpired, LeaseLost, NotFound
+from everkept.errors import Conflict, CursorExpired, LeaseLost, NotFound
 from everkept.store.connection import Connection, Row
+from everkept.store.merging import require_unmerged
 
 SCAN_MAX: Final = 10_000
 """Changes that one filtered read looks through."""
+CONSUMERS_MAX: Final = 1_000
+"""Of one project, beside its wiki."""
 NOBODY: Final = 0
 """A subject that was never seen: nothing is about it."""
 
@@ -77,7 +80,9 @@ where c.project_id = :project and c.seq > :after and c.seq <= :through
 order by c.seq limit :limit""")
 _CURSOR = text("select cursor, owner, lease_until, fence from consumers where project_id = :project and name = :name")
 _CONSUMER = text("""
-insert into consumers(project_id, name, created_at) values(:project, :name, :now) on conflict do nothing""")
+insert into consumers(project_id, name, fence, created_at)
+select p.id, :name, p.last_fence, :now from projects p where p.id = :project on conflict do nothing""")
+_COUNT_CONSUMERS = text("select count(*) from consumers where project_id = :project and name <> 'wiki'")
 _ACK = text("""
 update consumers set cursor = :upto, acked_at = :now where project_id = :project and name = :name and cursor < :upto
   and (:fence is null or (fence = :fence and lease_until > :now))""")
@@ -136,10 +141,22 @@ def find_cursor(conn: Connection, project: int, name: str) -> int:
     return 0 if row is None else int(row[0])
 
 
+def ensure_consumer(conn: Connection, project: int, name: str) -> None:
+    """One that is new has a fence above that of any that was removed. Raises Conflict where there are too many."""
+    if not conn.run(_CONSUMER, {"project": project, "name": name, "now": conn.now()}):
+        return
+    require_unmerged(conn, project)
+    if conn.scalar(_COUNT_CONSUMERS, {"project": project}) > CONSUMERS_MAX:
+        raise Conflict(
+            f"a project has at most {CONSUMERS_MAX:,} consumers and webhooks; remove one that nobody needs",
+            consumer=name, limit=CONSUMERS_MAX,
+        )  # fmt: skip
+
+
 def lease_consumer(conn: Connection, project: int, name: str, owner: str, lease_s: float) -> int | None:
     """The fence of a lease on the consumer, or None where somebody else holds it."""
     now = conn.now()
-    conn.run(_CONSUMER, {"project": project, "name": name, "now": now})
+    ensure_consumer(conn, project, name)
     fence = conn.scalar(
         _LEASE, {"project": project, "name": name, "owner": owner, "now": now, "until": now + int(lease_s * 1e6)}
     )
@@ -152,7 +169,7 @@ def acknowledge(conn: Connection, project: int, name: str, upto: int, fence: int
     head = find_head(conn, project)
     if upto > head or upto < 0:
         raise NotFound(f"there is no change {upto}; the newest is {head}", up_to=upto, head=head)
-    conn.run(_CONSUMER, {"project": project, "name": name, "now": now})
+    ensure_consumer(conn, project, name)
     moved = conn.run(_ACK, {"project": project, "name": name, "upto": upto, "now": now, "fence": fence})
     row = conn.first(_CURSOR, {"project": project, "name": name})
     assert row is not None
@@ -161,7 +178,10 @@ def acknowledge(conn: Connection, project: int, name: str, upto: int, fence: int
     return int(row[0])
 
 
-_PROJECTS = text("select id from projects order by id")
+_PAST = text("""
+select p.id from projects p
+where (select c.at from changes c where c.project_id = p.id order by c.seq limit 1) < :before
+order by p.id limit :limit""")
 _OLDEST = text("select seq, at from changes where project_id = :project order by seq limit :limit")
 _PRUNE = text("delete from changes where project_id = :project and seq <= :through")
 
@@ -173,11 +193,10 @@ def prune_changes(conn: Connection, keep_s: float, limit: int = 500) -> int:
     """
     before = conn.now() - int(keep_s * 1e6)
     gone = 0
-    for (project,) in conn.rows(_PROJECTS):
+    for (project,) in conn.rows(_PAST, {"before": before, "limit": limit}):
         if gone >= limit:
             break
         oldest = conn.rows(_OLDEST, {"project": project, "limit": limit - gone})
         past = [seq for seq, _ in takewhile(lambda row: row[1] < before, oldest)]
-        if past:
-            gone += conn.run(_PRUNE, {"project": project, "through": past[-1]})
+        gone += conn.run(_PRUNE, {"project": project, "through": past[-1]})
     return gone

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from sqlalchemy import text
 
 from everkept.errors import Conflict, LeaseLost, NotFound
-from everkept.store.changes import lease_consumer, require_kept
+from everkept.store.changes import CONSUMERS_MAX, ensure_consumer, lease_consumer, require_kept
 from everkept.store.connection import Connection
-
-CONSUMERS_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,20 +58,37 @@ select p.name, c.name, c.cursor, p.change_seq,
   (select count(*) from parked_changes k where k.webhook_id = w.id)
 from consumers c join projects p on p.id = c.project_id and p.erased_at is null
   left join webhooks w on w.project_id = c.project_id and c.name = 'webhook:' || w.name
-where (:project is null or c.project_id = :project) order by c.project_id, c.name limit :limit""")
+where (:project is null or c.project_id = :project) and (:name is null or c.name = :name)
+order by c.project_id, c.name limit :limit""")
 _HOLDER = text("select owner, lease_until from consumers where project_id = :project and name = :name")
 _RENEW = text("""
 update consumers set lease_until = :until
 where project_id = :project and name = :name and fence = :fence and lease_until > :now""")
 _REPLAY = text("""
-insert into consumers(project_id, name, cursor, fence, created_at) values(:project, :name, :after, 1, :now)
-on conflict (project_id, name) do update set cursor = :after, fence = fence + 1, owner = null, lease_until = null""")
-_REMOVE = text("delete from consumers where project_id = :project and name = :name")
+update consumers set cursor = :after where project_id = :project and name = :name""")
+_FENCE_OFF = text("""
+update consumers set fence = fence + 1, owner = null, lease_until = null
+where project_id = :project and name = :name""")
+_REMOVE = text("delete from consumers where project_id = :project and name = :name returning fence")
+_KEEP_FENCE = text("update projects set last_fence = max(last_fence, :fence) where id = :project")
 
 
 def list_consumers(conn: Connection, project: int | None) -> list[ConsumerRow]:
     """Of one project, or of all (None); by project and name."""
-    rows = conn.rows(_LIST, {"project": project, "now": conn.now(), "limit": CONSUMERS_MAX})
+    return _list(conn, project, None)
+
+
+def get_consumer(conn: Connection, project: int, name: str) -> ConsumerRow:
+    """Raises NotFound."""
+    found = _list(conn, project, name)
+    if not found:
+        raise _unknown(name)
+    return found[0]
+
+
+def _list(conn: Connection, project: int | None, name: str | None) -> list[ConsumerRow]:
+    limit = CONSUMERS_MAX + 1  # and the wiki
+    rows = conn.rows(_LIST, {"project": project, "name": name, "now": conn.now(), "limit": limit})
     return [
         ConsumerRow(
             project=r[0], name=r[1], cursor=r[2], head=r[3], oldest_at=r[4], kept=bool(r[5]), owner=r[6],
@@ -114,10 +128,23 @@ def replay_consumer(conn: Connection, project: int, name: str, after: int) -> No
     Raises NotFound and CursorExpired as reading from there does.
     """
     require_kept(conn, project, after)
-    conn.run(_REPLAY, {"project": project, "name": name, "after": after, "now": conn.now()})
+    ensure_consumer(conn, project, name)
+    conn.run(_REPLAY, {"project": project, "name": name, "after": after})
+    fence_off(conn, project, name)
+
+
+def fence_off(conn: Connection, project: int, name: str) -> None:
+    """Whoever holds the consumer holds it no more: what is under way moves nothing."""
+    conn.run(_FENCE_OFF, {"project": project, "name": name})
 
 
 def remove_consumer(conn: Connection, project: int, name: str) -> None:
-    """Raises NotFound."""
-    if not conn.run(_REMOVE, {"project": project, "name": name}):
-        raise NotFound(f"there is no consumer {name!r} in this project", consumer=name)
+    """Whoever holds it moves no other one of this name that is made later. Raises NotFound."""
+    fence = conn.scalar(_REMOVE, {"project": project, "name": name})
+    if fence is None:
+        raise _unknown(name)
+    conn.run(_KEEP_FENCE, {"project": project, "fence": fence})
+
+
+def _unknown(name: str) -> NotFound:
+    return NotFound(f"there is no consumer {name!r} in this project", consumer=name)

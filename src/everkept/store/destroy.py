@@ -25,6 +25,7 @@ from everkept.store.facts import JUDGE, release_names, settle_slots
 from everkept.store.forgotten import delete_marks, mark_forgotten
 from everkept.store.hand import take_back_corrections
 from everkept.store.jobs import discard_by_hand
+from everkept.store.merging import forget_renamed
 from everkept.store.search import delete_passages, find_passages_of
 from everkept.store.streams import TIMER
 from everkept.store.webhooks import erase_webhooks
@@ -315,6 +316,7 @@ def drop_jobs(conn: Connection, project: int, keys: Sequence[tuple[str, str]]) -
 
 _STREAMS = text("""
 select id from streams where subject_id = :subject and erased_at is null order by id limit :limit""")
+_NAMES = text("select kind, name from streams where id in (select value from json_each(:ids))")
 _BLANK_STREAM = text("""
 update streams set name = :name, settings = '{}', last_recorded_at = null, covered_seq = last_seq, pending_tokens = 0,
   end_through = 0, pulled_due_at = null, summary = null, summary_through = 0, erased_at = :now where id = :id""")
@@ -330,6 +332,7 @@ def streams(conn: Connection, piece: Piece, _place: Place) -> Chunk:
 
 def blank_streams(conn: Connection, project: int, ids: Sequence[int]) -> Counts:
     now = conn.now()
+    forget_renamed(conn, project, [(kind, name) for kind, name in conn.rows(_NAMES, {"ids": _ids(ids)})])
     conn.many(_BLANK_STREAM, [{"id": s, "name": erased_name(s), "now": now} for s in ids])
     jobs = drop_jobs(conn, project, [(kind, str(s)) for s in ids for kind in (TIMER, FOLD, DISTIL)])
     return {"threads": len(ids), "jobs": jobs}

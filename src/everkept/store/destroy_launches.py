@@ -20,30 +20,40 @@ update launches set packet = null where id in (
   select id from launches where project_id = :project and packet <> '' order by id limit :limit)""")
 _STREAMS = {
     "stream": text("select :stream"),
+    # Its sessions that were only to be resumed, or that only accepted a packet, were never linked.
     "subject": text("""
 select distinct l.stream_id from launch_sessions l join streams s on s.id = l.stream_id
 where l.project_id = :project and s.subject_id = :subject
 union select distinct w.stream_id from workstream_ledger w join streams s on s.id = w.stream_id
-where s.project_id = :project and s.subject_id = :subject limit 20"""),
+where s.project_id = :project and s.subject_id = :subject
+union select x.stream_id from launches l
+  join sessions x on x.agent = l.agent and x.native_id in (l.native_id, l.resumes) and x.project_id = l.project_id
+  join streams s on s.id = x.stream_id where l.project_id = :project and s.subject_id = :subject
+union select x.stream_id from workstreams w join workstream_cursors c on c.workstream_id = w.id
+  join sessions x on x.agent = c.agent and x.native_id = c.native_id and x.project_id = w.project_id
+  join streams s on s.id = x.stream_id where w.project_id = :project and s.subject_id = :subject
+limit 20"""),
 }
 _LEDGER = text("""
 delete from workstream_ledger where (workstream_id, seq) in (
   select workstream_id, seq from workstream_ledger where stream_id in (select value from json_each(:streams))
   limit :limit)""")
-_CURSORS = text("""
-delete from workstream_cursors where (workstream_id, agent, native_id) in (
-  select l.workstream_id, l.agent, l.native_id from launch_sessions l
-  where l.stream_id in (select value from json_each(:streams)))""")
-_RECEIVERS = (
-    text("""
-update launches set native_id = null where exists (select 1 from launch_sessions l
-  where l.stream_id in (select value from json_each(:streams)) and l.workstream_id = launches.workstream_id
-    and l.agent = launches.agent and l.native_id = launches.native_id)"""),
-    text("""
-update launches set resumes = null, source_cursor = null where exists (select 1 from launch_sessions l
-  where l.stream_id in (select value from json_each(:streams)) and l.workstream_id = launches.workstream_id
-    and l.agent = launches.agent and l.native_id = launches.resumes)"""),
-)
+_LINKED = "select {} from launch_sessions where stream_id in (select value from json_each(:streams))"
+_NATIVES = f"""(
+  select agent, native_id from sessions where stream_id in (select value from json_each(:streams))
+  union {_LINKED.format("agent, native_id")})"""
+"""What their agents call the sessions. Their rows go later (`destroy_agents`)."""
+_NAMINGS = tuple(text(statement) for statement in (
+    f"""
+delete from workstream_cursors where workstream_id in (select id from workstreams where project_id = :project)
+  and (agent, native_id) in {_NATIVES}""",
+    f"""
+update launches set source_cursor = null where project_id = :project and source_cursor is not null and (
+  (agent, native_id) in {_NATIVES} or (agent, resumes) in {_NATIVES} or id in ({_LINKED.format("launch_id")}))""",
+    f"update launches set native_id = null where project_id = :project and (agent, native_id) in {_NATIVES}",
+    f"update launches set resumes = null where project_id = :project and (agent, resumes) in {_NATIVES}",
+))  # fmt: skip
+"""What names a session of them: how far it was told, how far its transcript was read, who was to have a packet."""
 _LINKS = text("delete from launch_sessions where stream_id in (select value from json_each(:streams))")
 
 
@@ -58,15 +68,13 @@ def destroy_launch_work(conn: Connection, kind: str, params: dict[str, Any]) -> 
     if kind == "event":
         return None
     streams = [r[0] for r in conn.rows(_STREAMS["stream" if kind == "stream" else "subject"], params)]
-    asked = {"streams": json.dumps(streams), "limit": ROWS_PER_CHUNK}
+    asked = {"project": params["project"], "streams": json.dumps(streams), "limit": ROWS_PER_CHUNK}
     rows = conn.run(_LEDGER, asked)
     if rows:
         return {"ledger": rows}
-    conn.run(_CURSORS, asked)
-    for statement in _RECEIVERS:
-        conn.run(statement, asked)
+    namings = sum(conn.run(statement, asked) for statement in _NAMINGS)
     links = conn.run(_LINKS, asked)
-    return {"links": links} if links else None
+    return {"links": links} if links or namings else None
 
 
 # ---- the last of a project

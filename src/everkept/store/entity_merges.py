@@ -27,9 +27,13 @@ from entities e join subjects u on u.id = e.subject_id and u.erased_at is null
 where e.id = :id and e.project_id = :project""")
 _MERGE = text("update entities set merged_into = :into, merged_by = :by, merged_at = :now where id = :id")
 _SPLIT = text("update entities set merged_into = null, merged_by = null, merged_at = null where id = :id")
+# With those of all that is merged into them: what one of these had ended may be what another says.
 _SLOTS = text("""
-select entity_id, predicate_norm from facts where entity_id in (select value from json_each(:ids))
-union select entity_id, predicate_norm from facts where object_entity_id in (select value from json_each(:ids))""")
+with named(id) as (
+  select value from json_each(:ids)
+  union select id from entities where merged_into in (select value from json_each(:ids)))
+select entity_id, predicate_norm from facts where entity_id in (select id from named)
+union select entity_id, predicate_norm from facts where object_entity_id in (select id from named)""")
 _MEMBERS = text("""
 select merged_into, id, name, merged_by, merged_at from entities
 where merged_into in (select value from json_each(:ids)) order by merged_at, id""")

@@ -51,6 +51,7 @@ _PIN = text("update facts set pinned = :pinned where id = :id")
 _STATED = text("""
 update facts set stated_by = :by, (corrects, corrects_stream, corrects_seq) = (
   select o.draft_key, o.said_stream, o.said_seq from facts o where o.id = :old) where id = :id""")
+_CORRECTS = text("select 1 from facts f join facts o on o.draft_key = f.corrects where f.id = :id and o.id = :old")
 _NO_LONGER_CORRECTS = text("""
 update facts set corrects = null, corrects_stream = null, corrects_seq = null, correction = false, replaces = ''
 where corrects_stream = :stream and (:seq is null or corrects_seq = :seq)
@@ -71,10 +72,12 @@ def get_statement(conn: Connection, project: int, fact: int) -> Statement:
 
 
 def pin(conn: Connection, project: int, fact: int, by: str, *, undo: bool = False) -> None:
-    """Nothing that is said later changes a pinned fact, only a hand. Raises NotFound."""
+    """Nothing that is said later changes a pinned fact, only a hand. Raises NotFound, Conflict."""
     statement = get_statement(conn, project, fact)
     if statement.pinned != undo:
         return
+    if statement.retired and not undo:
+        raise Conflict(f"{row_id('fct', fact)} is not believed any more; there is nothing to pin")
     conn.run(_PIN, {"id": fact, "pinned": not undo})
     raise_revision(conn, statement.subject)
     changed = settle_slots(conn, project, statement.subject, [(statement.entity_id, statement.predicate_norm)])
@@ -94,7 +97,8 @@ def correct(conn: Connection, project: int, fact: int, new: NewFact, key: str, b
     old = get_statement(conn, project, fact)
     known = find_hand_fact(conn, old.subject, key)
     if known is not None:
-        if not _says(get_statement(conn, project, known), new):
+        of_another = conn.first(_CORRECTS, {"id": known, "old": fact}) is None
+        if of_another or not _says(get_statement(conn, project, known), new):
             raise KeyConflict("this key was used before with another payload; use a new key", field="key")
         return known, True
     if old.retired:

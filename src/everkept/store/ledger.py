@@ -14,8 +14,11 @@ from typing import Any, Final
 from sqlalchemy import text
 
 from everkept.domain import text as analyser
+from everkept.domain.ids import ProjectId
+from everkept.domain.scope import Scope
 from everkept.store.connection import Connection
 from everkept.store.hidden import SHOWN_PASSAGE
+from everkept.store.search import within_scope
 
 # A workstream that came from another project brought numbers that this one's counter has not reached yet.
 _BEHIND_ALL = """
@@ -44,8 +47,11 @@ _ROW = "select l.seq, e.stream_id, e.seq, x.agent, e.metadata->>'kind', e.conten
 _AFTER = text(f"""{_ROW}{_EVENTS}
 and l.seq >= :seq and (l.seq > :seq or e.seq > :event) order by l.seq, e.seq limit :limit""")
 _RANGE = f"""{_EVENTS}
-and l.seq > :after and l.seq <= :through and (x.agent <> :agent or (x.native_id <> :native
-  and coalesce(x.parent, x.native_id) <> :native)) """
+and l.seq > :after and l.seq <= :through and (x.agent <> :agent or x.native_id not in (
+  with recursive own(native_id) as (
+    select :native union select c.native_id from own join sessions c on c.parent = own.native_id and c.agent = :agent
+    where c.stream_id in (select m.stream_id from launch_sessions m where m.workstream_id = :workstream))
+  select native_id from own)) """
 _NEWEST = text(f"{_ROW}{_RANGE} order by l.seq desc, e.seq desc limit :limit")
 _COUNTS = text(f"select x.agent, count(*) {_RANGE} group by x.agent")
 _FOUND = text(f"""{_ROW}
@@ -110,14 +116,14 @@ def find_events(conn: Connection, project: int, workstream: int, query: str, lim
     if not terms:
         return []
     words = " AND ".join(f'{{speaker own said}} : "{term}"' for term in terms)
-    match = f'{words} AND scope : "p{project}" AND scope : "kturn"'
+    match = f'{words} AND {within_scope(conn, Scope(project=ProjectId(project)))} AND scope : "kturn"'
     return [_event(r) for r in conn.rows(_FOUND, {"workstream": workstream, "match": match, "limit": limit})]
 
 
 def newest_events(
     conn: Connection, workstream: int, after: int, through: int, receiver: tuple[str, str], limit: int
 ) -> list[LedgerEvent]:
-    """Of the range, oldest first, without what the receiver (agent, native id) and its sub-agents did themselves."""
+    """Of the range, oldest first, without what the receiver (agent, native id) and those below it did themselves."""
     return [_event(r) for r in reversed(conn.rows(_NEWEST, {
         **_range(workstream, after, through, receiver), "limit": limit}))]  # fmt: skip
 

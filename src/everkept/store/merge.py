@@ -58,7 +58,8 @@ _ERASING = text("select 1 from erasures where project_id in (:source, :target) a
 _ELSEWHERE = text("""
 select 1 from projects s join projects t on t.id = :target where s.id = :source and s.workspace_id <> t.workspace_id""")
 _LAUNCHED = text("""
-select 1 from launches where project_id = :source and state in ('prepared', 'running') limit 1""")
+select 1 from launches where project_id = :source and state in ('prepared', 'running') and lease_until > :now
+limit 1""")
 _AHEAD = text("""
 select 1 from workstreams w join workstream_ledger l on l.workstream_id = w.id
 where w.project_id = :source and l.seq > (select change_seq from projects where id = :target) limit 1""")
@@ -107,7 +108,7 @@ def _checked(conn: Connection, source: str, into: str) -> tuple[ProjectRow, Proj
         require_no_merge(conn, project, "merge it")
     if conn.first(_ERASING, given) is not None:
         raise Conflict("something is being erased in one of the two; merge them once that is done", project=source)
-    if conn.first(_LAUNCHED, given) is not None:
+    if conn.first(_LAUNCHED, {**given, "now": conn.now()}) is not None:
         raise Conflict(f"an agent is at work in a workstream of {source!r}; merge once that has ended", project=source)
     if conn.first(_AHEAD, given) is not None:
         raise Conflict(
@@ -187,7 +188,12 @@ _LATE = text("""
 select exists (select 1 from streams where project_id = :source) or exists (
   select 1 from facts where project_id = :source) or exists (
   select 1 from subjects where project_id = :source and merged_into is null) or exists (
-  select 1 from pages where project_id = :source) or exists (select 1 from jobs where project_id = :source)""")
+  select 1 from pages where project_id = :source) or exists (
+  select 1 from workstreams where project_id = :source) or exists (
+  select 1 from offers where project_id = :source) or exists (
+  select 1 from webhooks where project_id = :source) or exists (
+  select 1 from consumers where project_id = :source) or exists (
+  select 1 from changes where project_id = :source) or exists (select 1 from jobs where project_id = :source)""")
 
 
 def merge_chunk(conn: Connection, lease: Lease, merge: int) -> bool:

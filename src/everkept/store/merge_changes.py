@@ -19,7 +19,8 @@ _HEARD = text("""
 select min(
   coalesce((select min(cursor) from consumers where project_id = :source and name <> 'wiki'), p.change_seq),
   coalesce((select min(k.seq) - 1 from parked_changes k join webhooks w on w.id = k.webhook_id
-    where w.project_id = :source), p.change_seq)) from projects p where p.id = :source""")
+    join changes c on c.project_id = w.project_id and c.seq = k.seq where w.project_id = :source), p.change_seq))
+from projects p where p.id = :source""")
 _NEXT = text("""
 select seq from changes where project_id = :source and seq > :after and seq <= :upto order by seq limit :limit""")
 _TAKE = text("update projects set change_seq = change_seq + :n where id = :target returning change_seq")

@@ -118,13 +118,17 @@ _WEBHOOK_NAMED = text("select 1 from webhooks where project_id = :target and nam
 _WEBHOOK = text("""
 update webhooks set project_id = :target, name = :name, subject_id = coalesce(
   (select u.merged_into from subjects u where u.id = webhooks.subject_id), subject_id) where id = :id""")
+# What was carried has its new number, negative. What was pruned before has the old one still, which is another
+# change's now, and nobody meant to send that again.
+_NO_LONGER_KEPT = text("delete from parked_changes where webhook_id = :id and seq > 0")
 _SHOW_PARKED = text("update parked_changes set seq = - seq where webhook_id = :id and seq < 0")
 _FOLLOWER = text("""
 update consumers set name = 'webhook:' || :new where project_id = :source and name = 'webhook:' || :name""")
 # One of a name that the target has goes on where that one is; the others hear all since the merge began.
 _FOLLOWERS = text("""
 insert into consumers(project_id, name, cursor, fence, created_at)
-select :target, c.name, :change, c.fence + 1, c.created_at from consumers c
+select :target, c.name, :change, max(c.fence, t.last_fence) + 1, c.created_at
+from consumers c join projects t on t.id = :target
 where c.project_id = :source and c.name <> 'wiki'
 on conflict do nothing""")
 _NO_FOLLOWERS = text("delete from consumers where project_id = :source")
@@ -133,18 +137,21 @@ _NO_FOLLOWERS = text("delete from consumers where project_id = :source")
 def followers(conn: Connection, part: Part, _place: Place) -> Chunk:
     """Webhooks and consumers, at the last change before the merge: what they are told twice, nothing is left out."""
     renamed: list[Renamed] = []
+    gone = 0
     rows = conn.rows(_WEBHOOKS, part.params)
     for id_, name in rows:
         new = name
         while conn.first(_WEBHOOK_NAMED, {**part.params, "name": new}) is not None:
             new = another_name(name, part, id_, taken=new != name, length_max=NAME_CHARS_MAX)
         renamed += [("webhook", name, new)] if new != name else []
+        gone += conn.run(_NO_LONGER_KEPT, {"id": id_})
         for statement in (_WEBHOOK, _SHOW_PARKED):
             conn.run(statement, {**part.params, "id": id_, "name": new})
         conn.run(_FOLLOWER, {**part.params, "name": name, "new": new})
     conn.run(_FOLLOWERS, {**part.params, "change": part.change})
     conn.run(_NO_FOLLOWERS, part.params)
-    return Chunk({"webhooks": len(rows)}, None, tuple(renamed))
+    conn.ring(part.target)
+    return Chunk({"webhooks": len(rows), "parked changes no longer kept": gone}, None, tuple(renamed))
 
 
 _TOMBS = text("""
@@ -163,7 +170,7 @@ def nothing_left(conn: Connection, part: Part, _place: Place) -> Chunk:
 
 
 PROJECT_STAGES: Final[tuple[Stage, ...]] = (
-    replies, pages, _some("offers", _OFFERS), _some("proposals", _PROPOSALS, _PROPOSED), workstreams,
+    replies, pages, workstreams, _some("offers", _OFFERS), _some("proposals", _PROPOSALS, _PROPOSED),
     _some("embeddings", _EMBEDDINGS, _EMBEDDED_THERE), _some("erases", _ERASURES), jobs, unheard, followers,
     nothing_left,
 )  # fmt: skip

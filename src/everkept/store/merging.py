@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import text
@@ -101,8 +102,34 @@ def require_arrived(conn: Connection, project: int, kind: str, name: str) -> Non
         )
 
 
+def is_merged(conn: Connection, project: int) -> bool:
+    """Whether it is another one's name since, though something of it may still be on its way."""
+    return conn.first(_TARGET, {"project": project}) is not None
+
+
 def require_unmerged(conn: Connection, project: int) -> None:
     """Raises Conflict for whoever holds a project that was merged into another one since."""
     target = conn.scalar(_TARGET, {"project": project})
     if target is not None:
         raise Conflict(f"this project was merged into {target!r}; open that one", project=target)
+
+
+# ---- what an erase takes of them
+
+_RENAMED = text("""
+select m.id, m.source_id, m.target_id, m.renamed from merges m join projects t on t.id = m.target_id
+where :project in (t.id, t.merged_into) and m.renamed <> '[]' order by m.id desc""")
+_KEEP = text("update merges set renamed = :renamed where id = :id")
+
+
+def forget_renamed(conn: Connection, project: int, things: Iterable[tuple[str, str]]) -> None:
+    """Merges no longer tell how these (kind, name) things of the project were called before, in whichever they were."""
+    gone = {project: set(things)}
+    for merge, source, target, listed in conn.rows(_RENAMED, {"project": project}):
+        names = gone.get(target, set())
+        rows = json.loads(listed)
+        kept = [row for row in rows if (row[0], row[2]) not in names]
+        before = {(row[0], row[2]): (row[0], row[1]) for row in rows}
+        gone[source] = {before.get(thing, thing) for thing in names}
+        if len(kept) < len(rows):
+            conn.run(_KEEP, {"id": merge, "renamed": json.dumps(kept, ensure_ascii=False)})

@@ -155,7 +155,7 @@ def note_taken_up(conn: Connection, project: int, stream: int, agent: str, nativ
             continue
         try:
             _take_up(conn, project, offer, handoff, launch, Receiver(agent=agent, native=native))
-        except (LeaseLost, Conflict, PacketGone):  # neither is taken up: both are offered again
+        except (LeaseLost, Conflict, NotFound, PacketGone):  # neither is taken up: both are offered again
             continue
         taken += 1
     return taken

@@ -18,6 +18,7 @@ from everkept.errors import Conflict, NotFound
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
 from everkept.store.hidden import SHOWN_PAGE
+from everkept.store.merging import forget_renamed
 from everkept.store.page_sections import drop_sections, index_page, sections_of_page
 from everkept.store.projects import all_secrets, ensure_subject
 from everkept.store.sessions import OWNER
@@ -351,6 +352,7 @@ def erase_pages(conn: Connection, ids: Sequence[int], *, project: int, keep_dele
     """
     gone = sum(_destroy_words(conn, project, page) for page in ids)
     for page in ids:
+        forget_renamed(conn, project, [("page", slug) for (slug,) in conn.rows(_SLUG_OF, {"id": page})])
         _pass_on(conn, page)
         deleted = conn.first(_DELETED, {"id": page}) if keep_deleted else None
         if deleted is None:
@@ -401,4 +403,5 @@ def _entomb(conn: Connection, project: int, page: int, slug: str) -> None:
 _DROP_VERSIONS = text("delete from page_versions where page_id = :page")
 _DELETED = text("select slug from pages where id = :id and deleted_at is not null")
 _ENTOMB = text("update pages set title = '', slug = :tomb, version = 0, superseded_by = null where id = :id")
+_SLUG_OF = text("select slug from pages where id = :id")
 _ERASE_ROW = text("delete from pages where id = :id and version > 0")

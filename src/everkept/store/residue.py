@@ -15,6 +15,17 @@ Counts = dict[str, int]
 _OLD_PACKETS = """launches l where l.project_id = :project and l.packet <> ''
   and l.packet_erasure < (select max(x.id) from erasures x where x.project_id = :project)"""
 """Packets that were made before the project's newest erase."""
+_RECEIVERS = """launches l
+  join sessions x on x.agent = l.agent and x.native_id in (l.native_id, l.resumes) and x.project_id = l.project_id
+  join streams s on s.id = x.stream_id where l.project_id = :project and """
+"""Launches that name a session which was to have their packet, or has it."""
+_CURSORS = """workstreams w join workstream_cursors c on c.workstream_id = w.id
+  join sessions x on x.agent = c.agent and x.native_id = c.native_id and x.project_id = w.project_id
+  join streams s on s.id = x.stream_id where w.project_id = :project and """
+_RENAMED = """merges m join json_each(m.renamed) r on r.value->>0 in ('thread', 'session')
+  join streams s on s.project_id = m.target_id and s.kind = r.value->>0 and s.name = r.value->>2
+  where m.target_id = :project and """
+"""What merges had to call otherwise."""
 
 # Each query counts rows that still say something. The scope's rows are named by :project, :subject, :stream and :seq.
 
@@ -57,6 +68,9 @@ _STREAM = {
     "packets": _OLD_PACKETS,
     "ledger": "workstream_ledger l where l.stream_id = :stream",
     "links": "launch_sessions l where l.stream_id = :stream",
+    "names in merges": _RENAMED + "s.id = :stream",
+    "receivers": _RECEIVERS + "s.id = :stream",
+    "cursors": _CURSORS + "s.id = :stream",
     "proposals": """(
   select p.id from proposals p where p.stream_id = :stream
   union select q.proposal_id from proposal_quotes q where q.stream_id = :stream) p""",
@@ -87,6 +101,9 @@ _SUBJECT = {
     "packets": _OLD_PACKETS,
     "ledger": "workstream_ledger l join streams s on s.id = l.stream_id where s.subject_id = :subject",
     "links": "launch_sessions l join streams s on s.id = l.stream_id where s.subject_id = :subject",
+    "names in merges": _RENAMED + "s.subject_id = :subject",
+    "receivers": _RECEIVERS + "s.subject_id = :subject",
+    "cursors": _CURSORS + "s.subject_id = :subject",
     "entities": "entities n where n.subject_id = :subject",
     "names": "entity_aliases a where a.subject_id = :subject",
     "replies": "replies r where r.subject_id = :subject",

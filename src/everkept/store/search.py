@@ -177,7 +177,7 @@ _ALSO_PROJECTS = text("select id from projects where merged_into = :project")
 _ALSO_SUBJECTS = text("select id from subjects where merged_into = :subject")
 
 
-def _within(conn: Connection, scope: Scope) -> str:
+def within_scope(conn: Connection, scope: Scope) -> str:
     """The scope as the index is asked for it. What a merge brought keeps the terms that it was written with."""
     terms = [scope_term(scope)]
     if scope.stream is None and scope.subject is None:
@@ -205,7 +205,7 @@ def find_postings(
     `also_any` keeps only passages that hold one of those terms as well, `after` only those with a higher id. What is
     found may be hidden, and without a scope may lie anywhere: the caller looks at it through `shown_passages`.
     """
-    within = [] if scope is None else [_within(conn, scope)]
+    within = [] if scope is None else [within_scope(conn, scope)]
     if "turn" not in kinds:  # else most passages are wanted, and the caller passes over the others
         within.append("(" + " OR ".join(f'scope : "k{kind}"' for kind in kinds) + ")")
     if also_any:

@@ -6,6 +6,8 @@ what was parked. So a sender that lost its lease writes nothing, and a restart g
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +16,7 @@ from sqlalchemy import text
 from everkept.errors import CursorExpired, LeaseLost
 from everkept.store.changes import acknowledge, covered, read_changes
 from everkept.store.connection import Connection, Row
+from everkept.store.merging import is_merged
 from everkept.store.webhooks import WEBHOOKS_MAX, WebhookRow, get_webhook
 
 PARKED_MAX: Final = 1_000
@@ -50,8 +53,10 @@ class Failed:
 
 _DUE = text("""
 select w.project_id, w.id from webhooks w join projects p on p.id = w.project_id and p.erased_at is null
+    and p.merged_into is null
   join consumers c on c.project_id = w.project_id and c.name = 'webhook:' || w.name
 where w.state = 'active' and coalesce(w.next_try_at, 0) <= :now
+  and w.id not in (select value from json_each(:running))
   and (c.lease_until is null or c.lease_until <= :now or c.owner = :owner)
   and (c.cursor < p.change_seq or exists (select 1 from parked_changes k where k.webhook_id = w.id and k.wanted = 1))
 order by w.id limit :limit""")
@@ -77,19 +82,21 @@ _COUNT_PARKED = text("select count(*) from parked_changes where webhook_id = :id
 _UNPARK = text("delete from parked_changes where webhook_id = :id and seq = :seq")
 
 
-def due_webhooks(conn: Connection, owner: str) -> list[tuple[int, int]]:
-    """(project, webhook) of each that has something to send now and that nobody else holds."""
-    rows = conn.rows(_DUE, {"now": conn.now(), "owner": owner, "limit": WEBHOOKS_MAX})
+def due_webhooks(conn: Connection, owner: str, running: Collection[int] = ()) -> list[tuple[int, int]]:
+    """(project, webhook) of each that has something to send now, that nobody else holds and that is not `running`."""
+    at = {"now": conn.now(), "owner": owner, "running": json.dumps(list(running)), "limit": WEBHOOKS_MAX}
+    rows = conn.rows(_DUE, at)
     return [(row[0], row[1]) for row in rows]
 
 
 def next_batch(conn: Connection, project: int, id_: int) -> Batch | None:
     """What was parked and is wanted again goes first. None: nothing is to be sent now. Raises NotFound, CursorExpired.
 
-    A wait that is not over is kept, also over a restart.
+    A wait that is not over is kept, also over a restart. While its project is merged into another one it waits: what it
+    has not heard is on its way there, and so is it.
     """
     webhook = get_webhook(conn, project, id_)
-    if webhook.state != "active" or (webhook.next_try_at or 0) > conn.now():
+    if webhook.state != "active" or (webhook.next_try_at or 0) > conn.now() or is_merged(conn, project):
         return None
     wanted = conn.scalar(_WANTED, {"id": id_})
     if wanted is not None:
@@ -110,6 +117,7 @@ def _kept_change(conn: Connection, project: int, seq: int) -> list[Row]:
 
 def note_delivered(conn: Connection, webhook: WebhookRow, fence: int, seq: int, status: int) -> bool:
     """The receiver has it; whether to go on. Raises LeaseLost, and then nothing is written."""
+    _require_held(conn, webhook, fence)
     acknowledge(conn, webhook.project, webhook.consumer, seq, fence)
     return str(conn.scalar(_DELIVERED, {"id": webhook.id, "status": status, "now": conn.now()})) == "active"
 
@@ -145,6 +153,7 @@ def note_expired(conn: Connection, webhook: WebhookRow, fence: int, reason: str)
 
 def note_parked(conn: Connection, webhook: WebhookRow, fence: int, failed: Failed, tries: int) -> bool:
     """The change is set aside, and what follows is sent; whether to go on. Raises LeaseLost."""
+    _require_held(conn, webhook, fence)
     acknowledge(conn, webhook.project, webhook.consumer, failed.seq, fence)
     now = conn.now()
     at = {"id": webhook.id, "seq": failed.seq, "status": failed.status, "now": now}

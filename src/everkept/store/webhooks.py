@@ -14,7 +14,7 @@ from everkept.domain.ids import row_id
 from everkept.errors import Conflict, NotFound
 from everkept.store.changes import Only, find_head, require_kept
 from everkept.store.connection import Connection, Row
-from everkept.store.consumers import remove_consumer, replay_consumer
+from everkept.store.consumers import fence_off, remove_consumer, replay_consumer
 
 WEBHOOKS_MAX: Final = 1_000
 
@@ -151,9 +151,11 @@ def _kinds(kinds: Sequence[str] | None) -> str | None:
 def change_webhook(
     conn: Connection, project: int, id_: int, url: str, kinds: Sequence[str] | None, subject: int | None, on_reject: str
 ) -> None:
-    """Raises NotFound."""
-    get_webhook(conn, project, id_)
+    """What is under way counts for nothing, so that all that follows goes where it is to go now. Raises NotFound."""
+    webhook = get_webhook(conn, project, id_)
+    fence_off(conn, project, webhook.consumer)
     conn.run(_CHANGE, {"id": id_, "url": url, "kinds": _kinds(kinds), "subject": subject, "on_reject": on_reject})
+    conn.ring(project)
 
 
 def pause_webhook(conn: Connection, project: int, id_: int, reason: str) -> None:

@@ -17,6 +17,7 @@ from everkept.store.changes import (
     read_changes,
     record_changes,
 )
+from everkept.store.connection import Connection
 
 
 def told(world: World, after: int = 0) -> list[int]:
@@ -142,3 +143,21 @@ def test_what_is_pruned_is_past_its_retention_in_every_project(make_world: Calla
     assert here.write(prune_changes, 10) == 0, "it is kept for as long as was promised"
     here.tick(1)
     assert [here.write(prune_changes, 10, 3) for _ in range(3)] == [3, 1, 0]
+
+
+def test_a_project_with_nothing_past_its_retention_costs_a_prune_no_statement(make_world: Callable[..., World]) -> None:
+    """What is looked through under the write lock does not grow with what is kept."""
+    worlds = [make_world(), *(make_world(project=f"other {n}") for n in range(4))]
+    for world in worlds:
+        world.write(record_changes, world.project.id, [NewChange(kind="test", ref="x")])
+
+    def statements(conn: Connection) -> int:
+        said: list[str] = []
+        conn.raw.set_trace_callback(said.append)
+        try:
+            assert prune_changes(conn, 10) == 0
+        finally:
+            conn.raw.set_trace_callback(None)
+        return len(said)
+
+    assert worlds[0].write(statements) == 1

@@ -17,10 +17,19 @@ from everkept.api.deliveries import Deliveries
 from everkept.derive.tools import Tools
 from everkept.domain.changes import CHANGE_KINDS, expand_kinds
 from everkept.errors import Conflict, CursorExpired, InvalidInput, LeaseLost, NotFound
-from everkept.store.changes import NewChange, acknowledge, find_cursor, prune_changes, record_changes
+from everkept.store.changes import (
+    CONSUMERS_MAX,
+    NewChange,
+    acknowledge,
+    find_cursor,
+    lease_consumer,
+    prune_changes,
+    record_changes,
+)
 from everkept.store.consumers import hold_consumer, list_consumers, remove_consumer, replay_consumer
 from everkept.store.projects import ensure_subject
 from everkept.store.store import Store
+from everkept.store.webhooks import NewWebhook, add_webhook
 
 
 def tell(world: World, *kinds: str, subject: int | None = None) -> None:
@@ -137,6 +146,33 @@ def test_a_replay_goes_back_and_fences_off_the_holder(world: World) -> None:
     world.write(prune_changes, 10)
     with pytest.raises(CursorExpired):
         world.write(replay_consumer, project, "crm", 4)
+
+
+def test_who_held_a_consumer_that_was_removed_moves_no_other_of_its_name(world: World) -> None:
+    tell(world, "test", "test")
+    project = world.project.id
+    held = world.write(hold_consumer, project, "crm", "a", 60.0)
+    world.write(remove_consumer, project, "crm")
+    again = world.write(hold_consumer, project, "crm", "b", 60.0)
+    assert again.fence > held.fence
+    with pytest.raises(LeaseLost):
+        world.write(acknowledge, project, "crm", 2, held.fence)
+    assert world.write(acknowledge, project, "crm", 1, again.fence) == 1
+
+
+def test_a_project_has_so_many_consumers_and_every_one_is_shown_and_moved(world: World) -> None:
+    tell(world, "test")
+    project, follow = world.project.id, following(world)
+    world.write(lambda conn: [acknowledge(conn, project, f"c{n:04}", 1) for n in range(CONSUMERS_MAX)])
+    for one_more in (lambda: follow.replay_consumer("zz", 0), lambda: follow.ack("zz", 1)):
+        with pytest.raises(Conflict, match="1,000 consumers"):
+            world.run(one_more())
+    with pytest.raises(Conflict, match="1,000 consumers and webhooks"):
+        world.write(add_webhook, project, NewWebhook(name="crm", url="https://crm.example", secret="whsec_x"))
+    assert world.write(lease_consumer, project, "wiki", "a", 60.0) == 1, "the wiki is one of Everkept's own"
+    assert world.run(follow.replay_consumer("c0999", 0)).cursor == 0
+    names = [row.name for row in world.run(follow.list_consumers())]
+    assert (len(names), names[-2:]) == (CONSUMERS_MAX + 1, ["c0999", "wiki"])
 
 
 def test_an_operator_sees_how_far_each_consumer_is(world: World) -> None:

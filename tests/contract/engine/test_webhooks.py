@@ -12,10 +12,11 @@ from tests.stubs.receiver import OK, Receiver, refusal, silence
 from everkept.deliver.webhooks import REJECTIONS_MAX, WebhookSender, body_of
 from everkept.domain.erase import ERASED_MARK
 from everkept.domain.signatures import secret_of, verify_webhook
-from everkept.errors import Conflict, CursorExpired, NotFound, SignatureInvalid
-from everkept.store.changes import NewChange, find_cursor, prune_changes, record_changes
+from everkept.errors import Conflict, CursorExpired, LeaseLost, NotFound, SignatureInvalid
+from everkept.store import webhook_sending
+from everkept.store.changes import NewChange, find_cursor, lease_consumer, prune_changes, record_changes
 from everkept.store.consumers import hold_consumer
-from everkept.store.webhook_sending import PARKED_MAX, due_webhooks
+from everkept.store.webhook_sending import PARKED_MAX, Failed, due_webhooks, note_delivered, note_failed, note_parked
 from everkept.store.webhooks import (
     NewWebhook,
     WebhookRow,
@@ -134,6 +135,20 @@ def test_a_wait_outlasts_the_process_that_began_it(world: World) -> None:
     assert hook.is_due("another")
     hook.send("another")
     assert (len(hook.receiver.sent), hook.cursor) == (2, 1)
+
+
+def test_a_try_that_fails_in_a_way_nobody_thought_of_is_one_that_failed(world: World) -> None:
+    """Without a wait it would be made again every second, and the webhook would never be dead."""
+    hook = Hooked(world)
+    hook.tell(1)
+
+    async def fail() -> None:
+        raise OverflowError("a date")
+
+    hook.receiver.meanwhile = fail
+    hook.send()
+    assert (hook.cursor, hook.row.tries, hook.row.failing_since) == (0, 1, world.clock.now_us())
+    assert hook.row.last_error == "it could not be sent: OverflowError"
 
 
 def test_waits_grow_and_stay_below_the_longest(world: World) -> None:
@@ -332,6 +347,41 @@ def test_a_process_that_comes_back_late_writes_nothing(world: World) -> None:
     assert (hook.row.tries, hook.row.failing_since, hook.row.last_status) == (0, None, 200)
 
 
+def test_a_late_process_changes_nothing_of_what_was_passed_already(world: World) -> None:
+    hook = Hooked(world)
+    hook.tell(2)
+    late = world.write(lease_consumer, hook.project, hook.row.consumer, "late", 60.0)
+    world.tick(61)
+    now = world.write(lease_consumer, hook.project, hook.row.consumer, "now", 60.0)
+    assert late is not None
+    assert now is not None
+    world.write(note_delivered, hook.row, now, 1, 200)
+    down = Failed(seq=2, status=None, error="down", wait_s=3000.0, rejected=False)
+    world.write(note_failed, hook.row, now, down, 3 * DAY_S)
+    known = hook.row
+    with pytest.raises(LeaseLost):
+        world.write(note_delivered, hook.row, late, 1, 200)
+    rejected = Failed(seq=1, status=422, error="it answered 422", wait_s=0.0, rejected=True)
+    with pytest.raises(LeaseLost):
+        world.write(note_parked, hook.row, late, rejected, REJECTIONS_MAX)
+    assert hook.row == known
+
+
+def test_who_sent_a_webhook_that_was_removed_moves_no_other_of_its_name(world: World) -> None:
+    hook = Hooked(world)
+    hook.tell(3)
+    removed = hook.row
+    before = world.write(lease_consumer, hook.project, removed.consumer, "a", 60.0)
+    assert before is not None
+    world.write(remove_webhook, hook.project, hook.id)
+    again = NewWebhook(name="crm", url="https://new.example", secret=SECRET, after=0)
+    hook.id = world.write(add_webhook, hook.project, again)
+    world.write(lease_consumer, hook.project, removed.consumer, "b", 60.0)
+    with pytest.raises(LeaseLost):
+        world.write(note_delivered, removed, before, 3, 200)
+    assert hook.cursor == 0
+
+
 def test_a_slow_delivery_keeps_its_lease_over_the_next_one(world: World) -> None:
     hook = Hooked(world)
     hook.tell(5)
@@ -439,6 +489,37 @@ def test_an_address_that_was_changed_is_used_from_the_next_look_on(world: World)
     world.write(change_webhook, hook.project, hook.id, "https://new.example/hook", None, None, "park")
     hook.send_when_due(1)
     assert [each.url for each in hook.receiver.sent] == ["https://crm.example/hook", "https://new.example/hook"]
+
+
+def test_what_follows_a_change_of_the_address_goes_to_the_new_one(world: World) -> None:
+    """Also what was read before, and what was under way: whether the old one took it counts no more."""
+    hook = Hooked(world)
+    hook.tell(3)
+
+    async def change() -> None:
+        hook.receiver.meanwhile = None
+        world.write(change_webhook, hook.project, hook.id, "https://new.example/hook", None, None, "park")
+
+    hook.receiver.meanwhile = change
+    hook.send()
+    assert hook.is_due("another"), "nobody waits for a lease"
+    hook.send("another")
+    assert [(each.url, each.seq) for each in hook.receiver.sent] == [
+        ("https://crm.example/hook", 1), *(("https://new.example/hook", n) for n in (1, 2, 3)),
+    ]  # fmt: skip
+    assert hook.cursor == 3
+
+
+def test_those_that_are_being_sent_take_no_place_from_those_that_wait(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = Hooked(world)
+    other = world.write(add_webhook, hook.project, NewWebhook(name="other", url="https://x.example", secret=SECRET))
+    hook.tell(1)
+    monkeypatch.setattr(webhook_sending, "WEBHOOKS_MAX", 1)
+    assert world.read(due_webhooks, "a") == [(hook.project, hook.id)]
+    assert world.read(due_webhooks, "a", [hook.id]) == [(hook.project, other)]
+    assert world.read(due_webhooks, "a", [hook.id, other]) == []
 
 
 def test_projects_have_webhooks_of_their_own(make_world: Callable[..., World]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.stubs.line_of_work import CLAUDE, CODEX, LineOfWork, prompt, said, text_of
 
-from everkept.domain.erase import EventTarget, ProjectTarget, StreamTarget, SubjectTarget
+from everkept.domain.erase import EventTarget, ProjectTarget, StreamTarget, SubjectTarget, Target
 from everkept.domain.ids import parse_event_id, parse_row_id
 from everkept.errors import NotFound, PacketGone
 
@@ -74,6 +74,37 @@ def test_an_erased_session_leaves_no_row_of_it(line: LineOfWork) -> None:
     for table in ("launch_sessions", "workstream_cursors", "launches"):
         assert CLAUDE not in repr(line.rows(f"select * from {table}"))
     assert line.rows("select done_at is not null, residue from erasures") == [(1, 0)]
+
+
+@pytest.mark.parametrize("owner", [False, True])
+def test_an_erase_takes_what_a_launch_read_of_the_session_that_it_made(line: LineOfWork, owner: bool) -> None:
+    launch = line.prepare("k1")
+    line.accept(launch)
+    line.tell(launch, prompt(f"Build the {SECRET_WORD} login"))
+    line.finish(launch, exit_code=0, native_session=CLAUDE, source_cursor=f"/home/ana/.claude/{CLAUDE}.jsonl")
+    erased_without_a_trace(line, owner=owner)
+
+
+@pytest.mark.parametrize("owner", [False, True])
+def test_an_erase_takes_the_name_of_a_session_that_was_only_to_be_resumed(line: LineOfWork, owner: bool) -> None:
+    worked(line)
+    for name in ("another", "a third one"):
+        line.desk.run(line.service.create_workstream(name))
+    line.prepare("k3", native_session=CLAUDE, workstream="another")
+    line.accept(line.prepare("k4", workstream="a third one"), native_session=CLAUDE)
+    erased_without_a_trace(line, owner=owner)
+
+
+def erased_without_a_trace(line: LineOfWork, *, owner: bool) -> None:
+    target: Target = session_of_word(line)
+    if owner:
+        target = SubjectTarget(subject=line.rows("select id from subjects order by id limit 1")[0][0])
+    assert line.left_of(target)["receivers"] > 0
+    line.erase(target)
+    line.desk.settle()
+    for table in ("launch_sessions", "workstream_cursors", "launches"):
+        assert CLAUDE not in repr(line.rows(f"select * from {table}"))
+    assert line.left_of(target) == {}
 
 
 def test_erasing_an_owner_leaves_workstreams_without_sessions(line: LineOfWork) -> None:

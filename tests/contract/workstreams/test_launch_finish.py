@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.stubs.line_of_work import CLAUDE, CODEX, LineOfWork, prompt, said
 
+from everkept.domain.ids import parse_row_id
 from everkept.errors import Conflict, KeyConflict
+from everkept.store.connection import Connection
+from everkept.store.launch_events import AHEAD_AT_ONCE, note_events
+from everkept.store.launches import get_launch
 
 
 def cursor(line: LineOfWork, agent: str = "claude-code") -> list[str | None]:
@@ -94,3 +100,31 @@ def test_a_finish_names_a_session_that_nobody_has_heard_of_yet(line: LineOfWork)
     ingest = line.desk.app.ingest(project="default", confined=True)
     line.desk.run(ingest.events([prompt("Imported", CODEX, "codex")], origin="import"))
     assert line.texts() == ["Imported"]
+
+
+def test_however_many_events_wait_behind_a_gap_a_batch_reads_few_of_them(
+    line: LineOfWork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch, many = line.prepare("k1"), 3 * AHEAD_AT_ONCE
+    read: list[int] = []
+    rows = Connection.rows
+
+    def counted(conn: Connection, *asked: Any) -> Any:
+        found = rows(conn, *asked)
+        read.append(len(found))
+        return found
+
+    def note(conn: Connection, keys: list[str], first: int) -> int:
+        row = get_launch(conn, line.service._project_id, parse_row_id("lch", launch.id))
+        with monkeypatch.context() as patch:
+            patch.setattr(Connection, "rows", counted)
+            return note_events(conn, row, keys, first)
+
+    def noted(keys: list[str], first: int) -> int:
+        return line.desk.run(line.desk.app.parts.store.write(note, keys, first))
+
+    assert noted([f"k{n}" for n in range(many)], 2) == 0
+    read.clear()
+    assert noted(["last"], many + 2) == 0
+    assert sum(read) <= AHEAD_AT_ONCE
+    assert noted(["first"], 1) == many + 2

@@ -147,3 +147,30 @@ def test_where_the_agent_works_is_kept_with_its_launch(line: LineOfWork) -> None
     assert (launch.directory, launch.worktree, launch.branch) == (HERE.cwd, HERE.top, HERE.branch)
     (kept,) = line.rows("select fingerprint from launches")
     assert "example.com/acme/app" in kept[0]
+
+
+def test_a_launch_of_a_project_that_was_merged_goes_on_under_the_keys_that_it_had(line: LineOfWork) -> None:
+    """Its lease had ended, so that the merge did not wait for it."""
+    here = line.service
+    line.desk.run(here.create_project("old"))
+    line.service = line.desk.run(line.desk.app.service("old"))
+    for n in range(20):  # else the ledger of the source would be ahead of the target's changes
+        line.desk.run(here.create_workstream(f"line {n}"))
+    events = [prompt("Mend the login"), said("It is mended")]
+    launch = line.prepare("k1")
+    line.tell(launch, *events, key="batch-1")
+    with pytest.raises(Conflict, match="an agent is at work"):
+        line.desk.run(here.merge_project("old", into="default"))
+    line.clock.advance(91)
+    line.desk.run(here.merge_project("old", into="default"))
+    line.desk.settle()
+    line.service = line.desk.run(line.desk.app.service("old"))
+    again = line.prepare("k1")
+    assert (again.id, again.fence) == (launch.id, launch.fence + 1)
+    assert line.tell(again, *events, key="batch-1").acknowledged == 2
+    with pytest.raises(KeyConflict):
+        line.tell(again, *events, prompt("And the docs"), key="batch-1")
+    with pytest.raises(Conflict, match="was another one"):
+        line.tell(again, prompt("And the docs"), first=2)
+    assert line.tell(again, prompt("And the docs"), first=3, key="batch-2").acknowledged == 3
+    assert line.finish(again).launch.state == "finished"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from tests.stubs.line_of_work import CLAUDE, CODEX, OTHER, LineOfWork, prompt, said
 
 from everkept.domain.session import AgentEvent, ToolCall, natural_key
 from everkept.errors import Conflict, InvalidInput, NotFound
+from everkept.store.connection import Connection
+from everkept.store.ledger import ledger_sizes
 
 
 def call(id_: str, output: str, *, ended: bool = True, source: str = "hook") -> AgentEvent:
@@ -115,6 +119,19 @@ def test_a_workstream_with_numbers_of_another_project_still_grows_behind_its_cur
     assert packet.shown == 2
 
 
+def test_what_a_merge_brought_is_found_by_its_words(line: LineOfWork) -> None:
+    here = line.service
+    line.desk.run(here.create_project("old"))
+    for n in range(20):  # else the ledger of the source would be ahead of the target's changes
+        line.desk.run(here.create_workstream(f"line {n}"))
+    line.service = line.desk.run(line.desk.app.service("old"))
+    line.worked(prompt("Paint the lighthouse"), key="k1")
+    line.desk.run(here.merge_project("old", into="default"))
+    line.desk.settle()
+    line.service = here
+    assert line.texts(query="lighthouse") == line.texts() == ["Paint the lighthouse"]
+
+
 def test_names_are_unique_and_selections_follow_the_last(line: LineOfWork) -> None:
     line.desk.run(line.service.create_workstream("one", place="/code/app"))
     two = line.desk.run(line.service.create_workstream("two", place="/code/app"))
@@ -130,3 +147,20 @@ def test_names_are_unique_and_selections_follow_the_last(line: LineOfWork) -> No
         line.desk.run(line.service.get_workstream("two"))
     with pytest.raises(InvalidInput, match="look like an id"):
         line.desk.run(line.service.create_workstream("wst_1"))
+
+
+def test_no_write_waits_until_a_long_ledger_was_counted(line: LineOfWork, monkeypatch: pytest.MonkeyPatch) -> None:
+    line.worked(prompt("Build it"), key="k1")
+    only_read: list[bool] = []
+
+    def counted(conn: Connection, workstreams: Sequence[int]) -> dict[int, tuple[int, int | None]]:
+        only_read.append(bool(conn.raw.execute("pragma query_only").fetchone()[0]))
+        return ledger_sizes(conn, workstreams)
+
+    monkeypatch.setattr("everkept.api.workstreams.ledger_sizes", counted)
+    made = line.desk.run(line.service.create_workstream("app/main", place="/code/other"))
+    chosen = line.desk.run(line.service.select_workstream("app/main", place="/code/third"))
+    renamed = line.desk.run(line.service.rename_workstream("app/main", "main"))
+    assert (made.entries, chosen.entries, renamed.entries) == (1, 1, 1)
+    assert (made.selected_in, renamed.name) == (["/code/app", "/code/other"], "main")
+    assert only_read == [True, True, True]

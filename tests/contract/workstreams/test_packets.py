@@ -39,6 +39,15 @@ def test_the_sessions_own_events_are_covered_and_not_told(line: LineOfWork) -> N
     assert text_of(line.prepare("k4", native_session=CLAUDE)) == ""
 
 
+def test_what_a_sub_agent_of_its_sub_agent_did_is_its_own_too(line: LineOfWork) -> None:
+    line.worked(
+        prompt("Build the login"), prompt("Look for the form", OTHER, parent=CLAUDE),
+        prompt("Read the style", "below", parent=OTHER), key="k1",
+    )  # fmt: skip
+    assert line.rows("select count(*) from launch_sessions") == [(3,)]
+    assert text_of(line.prepare("k2", native_session=CLAUDE)) == ""
+
+
 def test_earlier_events_of_a_long_range_are_counted_and_the_cursor_passes_none(line: LineOfWork) -> None:
     """I02: shown and counted are all there are, and the next packet begins where this one ends."""
     line.worked(

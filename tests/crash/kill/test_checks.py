@@ -109,7 +109,7 @@ DAMAGES = {
     "the tombstone of an erase is gone": ("G10", "delete from erasures"),
     "something is noted as forgotten for no reason": (
         "G10",
-        "insert into forgotten select id, 'x' from windows where start_seq > 1",
+        "insert into forgotten select id, 'x', true, false from windows where start_seq > 1",
     ),
     "an erased text stands in a summary": (
         "G10",

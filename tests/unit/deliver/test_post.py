@@ -135,6 +135,20 @@ def test_another_address_of_the_name_is_tried_where_the_first_is_not_reached() -
     assert (answer.delivered, len(network.requests)) == (True, 2)
 
 
+def test_an_address_that_does_not_answer_leaves_time_for_the_next_one() -> None:
+    def answers(request: httpx2.Request) -> httpx2.Response:
+        if request.url.host == "2606:4700::1111":
+            raise httpx2.ConnectTimeout("timed out")
+        return answered(200)
+
+    network = Network(answers, [["2606:4700::1111", "8.8.8.8"]])
+    (answer,) = network.send("http://crm.example/", timeout_s=5.0)
+    assert answer.delivered
+    assert [request.extensions["timeout"]["connect"] for request in network.requests] == [2.5, 2.5]
+    (silent,) = Network(answers, [["2606:4700::1111"]]).send("http://crm.example/", timeout_s=5.0)
+    assert silent == Answer(status=None, error="no answer came within 5 s")
+
+
 def test_what_cannot_be_reached_says_so() -> None:
     def refuse(_request: httpx2.Request) -> httpx2.Response:
         raise httpx2.ConnectError("connection refused")
@@ -148,6 +162,7 @@ def test_what_cannot_be_reached_says_so() -> None:
 @pytest.mark.parametrize(("told", "wait_s"), [
     ("120", 120.0), (" 7 ", 7.0), ("9999999999", 86_400.0), ("Fri, 02 Jan 2026 03:05:05 GMT", 60.0),
     ("Fri, 02 Jan 2026 03:00:00 GMT", 0.0), ("", None), ("soon", None), ("-5", None), ("²", None),
+    ("Mon, 01 Jan 99999999999 00:00:00 GMT", None),
 ])  # fmt: skip
 def test_a_wait_is_told_in_seconds_or_as_a_date(told: str, wait_s: float | None) -> None:
     assert retry_after_s(told, datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)) == wait_s

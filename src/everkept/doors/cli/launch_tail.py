@@ -17,7 +17,7 @@ from everkept.api.service import Service
 from everkept.api.transcripts import read_allowed
 from everkept.capture.agents.formats import FORMATS
 from everkept.capture.identity import Checkout, look_at
-from everkept.domain.session import AgentEvent, kept, session_identity
+from everkept.domain.session import UNNAMED, AgentEvent, is_unique_by_itself, kept, own_name
 
 EVENTS_MAX: Final = 1_000
 """In one batch."""
@@ -93,13 +93,10 @@ class Tail:
             return []
         mine = reading.events
         if linked:
-            mine = [e for e in mine if self._identity(e) in linked]
-        elif not self._is_here(mine):
-            return []
+            mine = [e for e in mine if own_name(e.session or UNNAMED) in linked]
+        if not (linked and all(is_unique_by_itself(e.session) for e in mine)) and not self._is_here(reading.events):
+            return []  # a name that is not unique is another session's in another folder
         return [e for e in mine if self._is_since(e) and self._sent.get(e.key) != hash(kept(e))]
-
-    def _identity(self, event: AgentEvent) -> str:
-        return session_identity(event.session, within=self.checkout.repository_here)
 
     def _is_since(self, event: AgentEvent) -> bool:
         return event.occurred_at_us is None or event.occurred_at_us >= self.since_us - SLACK_US
@@ -112,4 +109,5 @@ class Tail:
 
 async def _linked_sessions(memory: Service, workstream: str, launch: str) -> frozenset[str]:
     found = await memory.get_workstream(workstream)
+    """By their agents' own names."""
     return frozenset(one.native_id for one in found.sessions if one.launch_id == launch)

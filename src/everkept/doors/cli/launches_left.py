@@ -6,6 +6,7 @@ that process dies; a file whose lock is free belongs to a dead one.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -13,8 +14,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final
 
 from everkept.capture.spool import try_lock
+from everkept.doors.cli import screen
+
+ROOM_BYTES: Final = 4_096
+"""Taken at once, so that what is noted later needs no more of the disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +51,9 @@ class Mark:
         self._file = file
 
     def write(self, running: Running) -> None:
-        """Raises OSError."""
-        data = json.dumps(asdict(running)).encode()
+        """Over what is there, never shorter: killed at any moment it leaves what can be read. Raises OSError."""
+        data = json.dumps(asdict(running)).encode().ljust(max(ROOM_BYTES, os.fstat(self._file).st_size))
         os.lseek(self._file, 0, os.SEEK_SET)
-        os.ftruncate(self._file, 0)
         os.write(self._file, data)
 
     def remove(self) -> None:
@@ -61,12 +66,14 @@ class Mark:
 
 
 def mark(home: Path, running: Running) -> Mark:
-    """Raises OSError."""
+    """Raises OSError, also where another process has the launch."""
     folder = home / "launches"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{running.launch}.json"
     made = Mark(path, os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
-    try_lock(made._file)
+    if not try_lock(made._file):
+        made.release()
+        raise BlockingIOError(errno.EAGAIN, "another process has this launch", str(path))
     made.write(running)
     return made
 
@@ -79,15 +86,25 @@ def left_behind(home: Path) -> Iterator[tuple[Mark, Running]]:
         except OSError:  # another one was faster
             continue
         found = Mark(path, file)
-        if not try_lock(file):
+        running = _left_dead(path, file)
+        if running is None:
             found.release()
-            continue
-        try:
-            running = Running(**json.loads(os.read(file, 65_536)))
-        except (ValueError, TypeError, OSError):  # killed while it wrote: nothing was started yet
-            found.remove()
-            continue
-        yield found, running
+        else:
+            yield found, running
+
+
+def _left_dead(path: Path, file: int) -> Running | None:
+    """None where its process lives, or it cannot be read: then it stays, for nobody knows what it stands for."""
+    if os.fstat(file).st_size == 0:  # of a launch that is about to begin: a lock would take it from its owner
+        return None
+    if not try_lock(file):
+        return None
+    try:
+        os.lseek(file, 0, os.SEEK_SET)
+        return Running(**json.loads(os.read(file, 65_536)))
+    except (ValueError, TypeError, OSError) as error:
+        screen.warn(f"{path} cannot be read, and stays; what its launch left is not told: {error}")
+        return None
 
 
 def lives(pid: int) -> bool:

@@ -24,7 +24,7 @@ from typing import Final, TypeVar
 from everkept.api import workstream_views as w
 from everkept.api.service import Service
 from everkept.capture.identity import Checkout, look_at
-from everkept.doors.cli import launches_left
+from everkept.doors.cli import launches_left, screen
 from everkept.doors.cli.launch_tail import Tail
 from everkept.doors.cli.launches_left import Running
 from everkept.errors import Conflict, EverkeptError, LeaseLost, NotFound
@@ -165,7 +165,7 @@ class Launching:
         self._mark.remove()
 
     async def _try(self, tell: Callable[[Service], Awaitable[object]]) -> bool:
-        """A launch that is no more, as after an erase, has nothing to be told."""
+        """Whether it was told. A launch that is no more, as after an erase, has nothing to be told."""
         try:
             async with self._reach(self._running.project) as memory:
                 await tell(memory)
@@ -175,6 +175,9 @@ class Launching:
             self.trouble, self.taken_over = None, True
         except EverkeptError as error:
             self.trouble = error
+            return False
+        except Exception as error:  # noqa: BLE001 - the lease and the exit code outlive an unreadable transcript, a full disk
+            self.trouble = EverkeptError(f"{type(error).__name__}: {error}")
             return False
         else:
             self.trouble = None
@@ -197,7 +200,12 @@ async def pick_up(home: Path, reach: Reach) -> int:
     """Tell what launches left whose process was killed; of how many. One whose agent still works is not finished."""
     count = 0
     for mark, running in launches_left.left_behind(home):
-        checkout = await asyncio.to_thread(look_at, Path(running.directory))
+        try:
+            checkout = await asyncio.to_thread(look_at, Path(running.directory))
+        except Exception as error:  # noqa: BLE001 - of one that is left: it must not hold up the next launch
+            screen.warn(f"what {running.launch} left cannot be told now: {type(error).__name__}: {error}")
+            mark.release()
+            continue
         launching = Launching(reach, home, running, mark, checkout)
         if launches_left.lives(running.pid):
             await launching.tell_tail()

@@ -58,16 +58,20 @@ def launch_agent(ask: Ask, arguments: Sequence[str], *, project: str | None, pat
         return _unseen(path, arguments, off)
     home = config.load().home
     launching, agent = asyncio.run(_prepare(ask, home, project))
-    try:
-        process = AgentProcess(
-            [path or program_named(agent).path, *arguments], os.environ | {LAUNCH: launching.launch}
-        )  # fmt: skip
-        code = _stay_with(process, launching, home)
-    except (OSError, NotFound) as error:
-        asyncio.run(launching.cancel())
-        if isinstance(error, NotFound):
-            raise
-        raise Unavailable(f"{path or agent} cannot be started: {error}") from error
+    with contextlib.ExitStack() as remarks:
+        try:
+            process = AgentProcess(
+                [path or program_named(agent).path, *arguments], os.environ | {LAUNCH: launching.launch}
+            )  # fmt: skip
+            remarks.enter_context(_remarks_aside(home))
+            running = contextlib.ExitStack()
+            running.enter_context(process.started())
+        except (OSError, NotFound) as error:
+            asyncio.run(launching.cancel())
+            if isinstance(error, NotFound):
+                raise
+            raise Unavailable(f"{path or agent} cannot be started: {error}") from error
+        code = _stay_with(process, running, launching)
     _tell_end(launching)
     return code
 
@@ -107,20 +111,20 @@ async def _prepare(ask: Ask, home: Path, project: str | None) -> tuple[Launching
     return launching, launch.agent
 
 
-def _stay_with(process: AgentProcess, launching: Launching, home: Path) -> int:
-    """Raises OSError where it cannot be started. The terminal is the agent's: what we have to say goes to a file."""
-    with _remarks_aside(home):
-        with process.started():
-            launching.agent_is(process.pid)
-            with launching.kept_alive():
-                code = process.wait()
-        with contextlib.suppress(KeyboardInterrupt):  # who does not want to wait: a later launch tells the rest
-            asyncio.run(launching.finish(code))
+def _stay_with(process: AgentProcess, running: contextlib.ExitStack, launching: Launching) -> int:
+    """Until it has ended and the memory was told. `running` holds signals back while it runs."""
+    with running:
+        launching.agent_is(process.pid)
+        with launching.kept_alive():
+            code = process.wait()
+    with contextlib.suppress(KeyboardInterrupt):  # who does not want to wait: a later launch tells the rest
+        asyncio.run(launching.finish(code))
     return code
 
 
 @contextlib.contextmanager
 def _remarks_aside(home: Path) -> Iterator[None]:
+    """The terminal is the agent's: what we have to say goes to a file."""
     with (
         (home / "launches" / "run.log").open("w", encoding="utf-8", buffering=1) as aside,
         contextlib.redirect_stderr(aside),

@@ -81,7 +81,8 @@ class AsyncFollow:
                         acknowledged = await self._service.ack(self._consumer, worked, fence=fence)
             except GeneratorExit:
                 if worked not in (None, acknowledged):
-                    await self._service.ack(self._consumer, worked, fence=fence)
+                    with contextlib.suppress(EverkeptError):  # who leaves is let go: it is given again
+                        await self._service.ack(self._consumer, worked, fence=fence)
                 raise
             after = page.next_after
             if after != acknowledged:

@@ -45,6 +45,7 @@ projects = Table(
     Column(
         "vectors_revision", BigInteger, nullable=False, server_default="0"
     ),  # raised when vectors or visibility change
+    Column("last_fence", BigInteger, nullable=False, server_default="0"),  # of consumers that were removed
     time("created_at", required=True),
     time("erased_at"),
     Column("merged_into", ID, ForeignKey("projects.id")),  # then only its name, keys and secret are left of it

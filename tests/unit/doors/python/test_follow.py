@@ -54,6 +54,20 @@ def test_what_was_in_hand_when_the_loop_was_left_is_given_again(service: FakeSer
     assert follow(service) == [2, 3]
 
 
+@pytest.mark.parametrize("error", [Unavailable(), LeaseLost()], ids=["server away", "lease lost"])
+def test_who_leaves_is_let_go_though_it_cannot_be_acknowledged(service: FakeService, error: Exception) -> None:
+    async def leave() -> None:
+        changes = aiter(AsyncFollow(service, "crm", ack_every=100))
+        await anext(changes)
+        await anext(changes)
+        service.fail_next.append(error)
+        await changes.aclose()
+
+    asyncio.run(asyncio.wait_for(leave(), 30))
+    assert service.holders == {}
+    assert follow(service) == [1, 2, 3]
+
+
 def test_acknowledging_now_and_then_ends_at_the_same_place(service: FakeService) -> None:
     assert follow(service, ack_every=2) == [1, 2, 3]
     assert [given["up_to"] for given in asked(service, "ack")] == [2, 3]

@@ -93,6 +93,7 @@ def upgrade() -> None:
         sa.Column("change_seq", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("finished_seq", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("vectors_revision", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("last_fence", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("erased_at", sa.BigInteger(), nullable=True),
         sa.Column("merged_into", ID, nullable=True),
