@@ -21,6 +21,7 @@ SIGNALS: Final = tuple(
     if hasattr(signal, name)
 )
 """Those that would end or stop us, or that an agent may listen to."""
+LOOK_S: Final = 1.0
 KILLED: Final = 128
 """Added to the number of the signal that ended the agent, as shells do."""
 
@@ -54,7 +55,7 @@ class AgentProcess:
             assert self._child is not None
             return self._child.wait()
         while True:
-            signum, from_terminal = _next_signal()
+            signum, from_terminal = _next_signal() or (signal.SIGCHLD, True)
             if signum != signal.SIGCHLD:
                 if not from_terminal:
                     self._send(signum)
@@ -116,11 +117,14 @@ else:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
-def _next_signal() -> tuple[int, bool]:
-    """(signal, whether the system sent it, as for a key of the terminal)."""
-    if hasattr(signal, "sigwaitinfo"):
-        told = signal.sigwaitinfo(SIGNALS)
-        return told.si_signo, told.si_code > 0
+def _next_signal() -> tuple[int, bool] | None:
+    """(signal, whether the system sent it, as for a key of the terminal); None now and then: look for oneself.
+
+    A thread that was there before took the news of the agent's end where it came to that thread.
+    """
+    if hasattr(signal, "sigtimedwait"):
+        told = signal.sigtimedwait(SIGNALS, LOOK_S)
+        return None if told is None else (told.si_signo, told.si_code > 0)
     signum = signal.sigwait(SIGNALS)  # who sent it cannot be told: in the foreground it was the terminal
     return signum, _in_foreground()
 
