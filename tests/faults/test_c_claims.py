@@ -37,6 +37,7 @@ from everkept.domain.transcript import estimate_tokens
 from everkept.errors import LeaseLost, RateLimited
 from everkept.store.jobs import discard_by_hand, retry_by_hand
 from everkept.store.providers import permits_left
+from everkept.store.sqlite import choose_driver
 
 SAID = "I live in Lisbon."
 MINUTE_S = 60.0
@@ -132,6 +133,23 @@ def test_c02_the_first_worker_of_a_job_that_was_taken_over_writes_nothing(tmp_pa
         assert world.job("a")["state"] == "done"
 
 
+def freeze(system: EverkeptSystem) -> None:
+    """Stop it where it holds no lock of the file: stopped with one it would hold up every other process."""
+    pid = system.wire.hello["pid"]
+    while True:
+        os.kill(pid, signal.SIGSTOP)
+        raw = choose_driver().module.connect(system.home / "everkept.db", isolation_level=None, timeout=1)
+        try:
+            raw.execute("begin immediate")
+            raw.execute("rollback")
+            return
+        except choose_driver().module.OperationalError:
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.05)
+        finally:
+            raw.close()
+
+
 @pytest.mark.own_engine("a process that is frozen and thawed")
 def test_c02_a_frozen_process_that_thaws_after_another_did_its_work_adds_nothing(
     another: OpensSystems, provider: Provider
@@ -142,7 +160,7 @@ def test_c02_a_frozen_process_that_thaws_after_another_did_its_work_adds_nothing
     tell(frozen)
     frozen.pass_time(HOUR_S)
     assert await_real(lambda: provider.calls("facts") == 1 and provider.calls("summary") == 1)
-    os.kill(frozen.wire.hello["pid"], signal.SIGSTOP)
+    freeze(frozen)
     try:
         provider.clear()
         other = another()

@@ -302,6 +302,13 @@ def test_changes_are_pruned_from_the_front_alone_though_the_clock_was_set_back(w
     assert [world.write(prune_changes, DAY_S, 4) for _ in range(3)] == [4, 2, 0]
     with pytest.raises(CursorExpired):
         world.read(read_changes, world.project.id, 0, 10)
+    _record(world, "7")
+    world.tick(2 * DAY_S)
+    _record(world, "8")
+    world.clock.step_wall(-3 * DAY_S)
+    _record(world, "9")
+    world.clock.step_wall(3 * DAY_S)
+    assert world.write(prune_changes, DAY_S) == 1, "9 looks old, and stands behind 8, which is kept"
 
 
 def test_a_cursor_beyond_the_head_is_refused(world: World) -> None:
