@@ -190,7 +190,7 @@ async def open_application(
         level = logging.getLevelNamesMapping()[settings.log.level.upper()]
         structlog.configure(
             wrapper_class=structlog.make_filtering_bound_logger(level),
-            logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+            logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # whichever it is then: hosts replace it
         )
     trace_as_told(os.environ)
     clock = clock or SystemClock()

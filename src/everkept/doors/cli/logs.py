@@ -27,7 +27,7 @@ def write_logs(settings: Settings, *, least: str = "debug") -> None:
             *last,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )
 
 
