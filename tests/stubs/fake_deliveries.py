@@ -43,7 +43,9 @@ class FakeDeliveries:
             raise CursorExpired
         shown = kinds is None or "fact.added" in expand_kinds(kinds)
         found = [
-            v.Change(seq=i, kind="fact.added", subject=None, thread=None, ref=f"fct_{i}", at=AT, data={})
+            v.Change(
+                id=f"chg_1_{i}_0", seq=i, kind="fact.added", subject=None, thread=None, ref=f"fct_{i}", at=AT, data={}
+            )
             for i in range(start + 1, HEAD + 1)
         ][:limit]
         through = found[-1].seq if found else start

@@ -54,3 +54,8 @@ class Receiver:
     @property
     def seqs(self) -> list[int]:
         return [each.seq for each in self.sent]
+
+    @property
+    def named(self) -> list[str]:
+        """The ids of what was sent, without the time in each."""
+        return [each.id.rpartition("_")[0] for each in self.sent]

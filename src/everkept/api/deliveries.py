@@ -16,7 +16,7 @@ from everkept.api.base import Cases
 from everkept.api.present import ROW_MAX, bounded, cursor_of, moment, read_cursor, when
 from everkept.capture.messages import check_name
 from everkept.deliver.webhooks import body_of_test, signed_headers
-from everkept.domain.changes import expand_kinds, is_reserved
+from everkept.domain.changes import change_id, expand_kinds, is_reserved
 from everkept.domain.ids import parse_row_id, row_id
 from everkept.domain.signatures import KEY_BYTES, secret_of
 from everkept.errors import CursorExpired, InvalidInput, NotFound
@@ -295,10 +295,10 @@ def _own(consumer: str) -> None:
 
 
 def _change(row: Row) -> v.Change:
-    seq, kind, subject, thread, ref, at, data = row
+    seq, kind, subject, thread, ref, at, data, name = row
     return v.Change(
-        seq=seq, kind=kind, subject=_kept(subject), thread=_kept(thread), ref=_kept(ref) or "", at=moment(at),
-        data=json.loads(data),
+        id=change_id(name), seq=seq, kind=kind, subject=_kept(subject), thread=_kept(thread), ref=_kept(ref) or "",
+        at=moment(at), data=json.loads(data),
     )  # fmt: skip
 
 

@@ -552,7 +552,10 @@ class ErasePlan(View):
 
 
 class Change(View):
+    id: str
+    """Of this change for ever: over replays, merges and restored backups. What a receiver that keeps marks keeps."""
     seq: int
+    """Its place among the project's changes: what cursors count."""
     kind: str
     subject: str | None
     thread: str | None

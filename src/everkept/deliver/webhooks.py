@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from everkept.config import Webhooks
+from everkept.domain.changes import change_id
 from everkept.domain.signatures import ID, SIGNATURE, TIMESTAMP, sign
 from everkept.errors import Conflict, CursorExpired, LeaseLost, NotFound, StoreUnavailable
 from everkept.ports.clock import Clock
@@ -157,7 +158,7 @@ class WebhookSender:
     async def _try(self, webhook: WebhookRow, change: Row, lease: _Lease) -> Answer:
         await self._keep(webhook, lease)
         body = body_of(change, webhook.project_name)
-        headers = signed_headers(webhook, delivery_id(webhook, change[0]), self._clock.now_us(), body)
+        headers = signed_headers(webhook, delivery_id(webhook, change), self._clock.now_us(), body)
         try:
             return await self._post(webhook.url, headers, body)
         except Exception as error:  # noqa: BLE001  (a try that is not noted is made again without a wait)
@@ -174,15 +175,17 @@ class WebhookSender:
         return Failed(seq=seq, status=answer.status, error=answer.error, wait_s=wait_s, rejected=answer.rejected)
 
 
-def delivery_id(webhook: WebhookRow, seq: int) -> str:
-    return f"dlv_{webhook.id}_{seq}"
+def delivery_id(webhook: WebhookRow, change: Row) -> str:
+    """The same whenever this change goes to this webhook, and never another one's."""
+    return f"dlv_{webhook.id}_{change[7]}"
 
 
 def body_of(change: Row, project: str) -> bytes:
     """{"type", "timestamp", "project", "data"}; `data` is the change as `GET /v1/changes` shows it."""
-    seq, kind, subject, thread, ref, at, data = change
+    seq, kind, subject, thread, ref, at, data, name = change
     shown = {
-        "seq": seq, "kind": kind, "subject": _kept(subject), "thread": _kept(thread), "ref": _kept(ref) or "",
+        "id": change_id(name), "seq": seq, "kind": kind, "subject": _kept(subject), "thread": _kept(thread),
+        "ref": _kept(ref) or "",
         "at": _time(at), "data": json.loads(data),
     }  # fmt: skip
     return _json({"type": kind, "timestamp": _time(at), "project": project, "data": shown})

@@ -34,6 +34,11 @@ def expand_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def change_id(name: str) -> str:
+    """Public, of what the store names a change by."""
+    return f"chg_{name}"
+
+
 def webhook_consumer(name: str) -> str:
     """The consumer that a webhook is."""
     return WEBHOOK + name

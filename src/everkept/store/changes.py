@@ -72,7 +72,8 @@ def record_changes(conn: Connection, project: int, changes: Sequence[NewChange])
 _HEAD = text("select change_seq from projects where id = :project")
 _FLOOR = text("select min(seq) from changes where project_id = :project")
 _LIST = text("""
-select c.seq, c.kind, s.name, t.name, c.ref, c.at, c.data from changes c
+select c.seq, c.kind, s.name, t.name, c.ref, c.at, c.data,
+  coalesce(c.born, c.project_id || '_' || c.seq) || '_' || c.at from changes c
 left join subjects s on s.id = c.subject_id left join streams t on t.id = c.stream_id
 where c.project_id = :project and c.seq > :after and c.seq <= :through
   and (:kinds is null or c.kind in (select value from json_each(:kinds)))
@@ -96,6 +97,9 @@ def read_changes(
     conn: Connection, project: int, after: int, limit: int, only: Only = EVERYTHING
 ) -> tuple[list[Row], int]:
     """(rows after `after`, head of the sequence). `covered` says how far that was looked through.
+
+    A row: (number, kind, subject, thread, what it is about, when in µs, JSON, what names it and nothing else for ever).
+    The number is the project's: a merge gives others, and a restored backup gives them again.
 
     Raises CursorExpired where rows in between were pruned, NotFound where the sequence has not come so far.
     """

@@ -25,9 +25,10 @@ _NEXT = text("""
 select seq from changes where project_id = :source and seq > :after and seq <= :upto order by seq limit :limit""")
 _TAKE = text("update projects set change_seq = change_seq + :n where id = :target returning change_seq")
 _ADD = text("""
-insert into changes(project_id, seq, kind, subject_id, stream_id, ref, data, at)
+insert into changes(project_id, seq, kind, subject_id, stream_id, ref, data, at, born)
 select :target, :new, c.kind, coalesce(
-  (select u.merged_into from subjects u where u.id = c.subject_id), c.subject_id), c.stream_id, c.ref, c.data, c.at
+  (select u.merged_into from subjects u where u.id = c.subject_id), c.subject_id), c.stream_id, c.ref, c.data, c.at,
+  coalesce(c.born, c.project_id || '_' || c.seq)
 from changes c where c.project_id = :source and c.seq = :old""")
 _GONE = text("delete from changes where project_id = :source and seq <= :last")
 _PARKED = text("""

@@ -111,11 +111,12 @@ def test_projects_have_sequences_cursors_and_changes_of_their_own(make_world: Ca
 
 def test_a_change_says_what_happened_to_whom_and_where(world: World) -> None:
     world.add("chat", "one", "two", subject="ana")
-    ((seq, kind, subject, thread, ref, at, data),), head = world.read(read_changes, world.project.id, 0, 10)
+    ((seq, kind, subject, thread, ref, at, data, name),), head = world.read(read_changes, world.project.id, 0, 10)
     assert (seq, kind, subject, thread, ref, at, head) == (
         1, "messages.appended", "ana", "chat", "chat", world.clock.now_us(), 1,
     )  # fmt: skip
     assert data == '{"first_seq": 1, "last_seq": 2}'
+    assert name == f"{world.project.id}_1_{at}"
 
 
 def test_changes_are_read_a_page_at_a_time(world: World) -> None:

@@ -84,7 +84,7 @@ def test_each_change_is_one_signed_request_in_order_and_moves_the_cursor(world: 
     hook.tell(3)
     hook.send()
     assert (hook.receiver.seqs, hook.cursor) == ([1, 2, 3], 3)
-    assert [each.id for each in hook.receiver.sent] == [f"dlv_{hook.id}_{n}" for n in (1, 2, 3)]
+    assert hook.receiver.named == [f"dlv_{hook.id}_{hook.project}_{n}" for n in (1, 2, 3)]
     for each in hook.receiver.sent:
         told = verify_webhook(SECRET, each.headers, each.body, now=world.clock.now_us() / 1e6)
         assert (told["type"], told["project"]) == ("fact.added", "default")
@@ -256,7 +256,7 @@ def test_a_parked_change_is_sent_again_or_dropped_by_hand(world: World) -> None:
     assert world.write(retry_parked, hook.project, hook.id, None) == 2
     assert hook.is_due()
     hook.send()
-    assert [each.id for each in hook.receiver.sent] == [f"dlv_{hook.id}_1", f"dlv_{hook.id}_3"]
+    assert hook.receiver.named == [f"dlv_{hook.id}_{hook.project}_{n}" for n in (1, 3)]
     (left,) = world.read(list_parked, hook.project, hook.id, 0, 10)
     assert (left.seq, left.tries, left.wanted, hook.cursor) == (3, REJECTIONS_MAX + 1, False, 3)
     assert not hook.is_due()
@@ -534,7 +534,8 @@ def test_projects_have_webhooks_of_their_own(make_world: Callable[..., World]) -
 
 
 def test_names_that_were_erased_are_not_told() -> None:
-    body = body_of((1, "fact.added", f"{ERASED_MARK}12", "chat", "fct_1", 1_500_000, "{}"), "default")
+    body = body_of((1, "fact.added", f"{ERASED_MARK}12", "chat", "fct_1", 1_500_000, "{}", "3_1_1500000"), "default")
+    assert b'"id":"chg_3_1_1500000"' in body
     assert b'"subject":null' in body
     assert b'"at":"1970-01-01T00:00:01.500000Z"' in body
     assert ERASED_MARK.encode() not in body

@@ -67,7 +67,8 @@ def delivered(hook: Hooked) -> None:
     """Each change reached the receiver, in order, under one id, and the cursor is at the end."""
     first_seen = list(dict.fromkeys(hook.receiver.seqs))
     assert first_seen == list(range(1, CHANGES + 1))
-    assert {each.id for each in hook.receiver.sent} == {f"dlv_{hook.id}_{seq}" for seq in first_seen}
+    assert set(hook.receiver.named) == {f"dlv_{hook.id}_{hook.project}_{seq}" for seq in first_seen}
+    assert len({each.id for each in hook.receiver.sent}) == CHANGES
     assert hook.cursor == CHANGES
 
 

@@ -52,7 +52,7 @@ class Inbox:
         try:
             added = self._run(
                 f"insert into {self._table}(source, id) values({self._mark}, {self._mark}) on conflict do nothing",
-                self._source, change if isinstance(change, str) else _key(change),
+                self._source, change if isinstance(change, str) else change.id,
             )  # fmt: skip
             if getattr(self._connection, "in_transaction", True) is False:
                 raise InvalidInput("effect and mark must be one transaction: turn autocommit off", field="connection")
@@ -69,11 +69,6 @@ class Inbox:
             return int(cursor.rowcount)
         finally:
             cursor.close()
-
-
-def _key(change: Change) -> str:
-    """Its number and its time: after a restore of a backup, numbers are used again, for other changes."""
-    return f"{change.seq}@{change.at.isoformat()}"
 
 
 def _paramstyle(connection: Any) -> str:

@@ -25,6 +25,7 @@ changes = Table(
     Column("ref", Text, nullable=False),
     Column("data", Text, nullable=False, server_default="{}"),
     time("at", required=True),
+    Column("born", Text),  # project and number that it was made under, where a merge gave it others
     PrimaryKeyConstraint("project_id", "seq"),
     sqlite_with_rowid=False,
 )  # fmt: skip

@@ -15,7 +15,8 @@ from everkept.errors import InvalidInput
 
 def change(seq: int, minute: int = 0) -> Change:
     at = datetime(2026, 1, 2, 3, minute, tzinfo=UTC)
-    return Change(seq=seq, kind="fact.added", subject=None, thread=None, ref="fct_1", at=at, data={})
+    name = f"chg_1_{seq}_{minute}"
+    return Change(id=name, seq=seq, kind="fact.added", subject=None, thread=None, ref="fct_1", at=at, data={})
 
 
 @pytest.fixture

@@ -135,6 +135,7 @@ def upgrade() -> None:
         sa.Column("ref", sa.Text(), nullable=False),
         sa.Column("data", sa.Text(), server_default="{}", nullable=False),
         sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.Column("born", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_changes_project_id")),
         sa.PrimaryKeyConstraint("project_id", "seq", name=op.f("pk_changes")),
         sqlite_with_rowid=False,
