@@ -71,7 +71,8 @@ def test_a_sentence_is_not_put_right_by_a_value_and_what_is_not_believed_is_not_
         with pytest.raises(InvalidInput, match="text"):
             await service.correct_fact(stated.id, object="Delta Ltd.")
         assert await believed(service) == ["Ana works in Alpha Ltd."]
-        await service.correct_fact(stated.id, text="Ana works in Delta Ltd.")
+        right = await service.correct_fact(stated.id, text="Ana works in Delta Ltd.")
+        assert right.object == "Ana works in Delta Ltd.", "a sentence is its own object"
         with pytest.raises(Conflict):
             await service.pin_fact(stated.id)
 

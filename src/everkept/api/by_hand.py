@@ -10,7 +10,7 @@ from everkept.api.remembering import Remembering, entity_views
 from everkept.capture.messages import check_key, check_name, key_hash
 from everkept.capture.redaction import strip_private
 from everkept.derive.tools import analyse_fact
-from everkept.domain.facts import ENTITY_TYPES, FactDraft, check_bounds
+from everkept.domain.facts import CHARS_MAX, ENTITY_TYPES, FactDraft, check_bounds
 from everkept.domain.ids import parse_row_id, row_id
 from everkept.errors import InvalidInput, NotFound
 from everkept.store.connection import Connection
@@ -78,8 +78,11 @@ def _corrected(
     """What is right, as a correction of what was stated. Raises InvalidInput where nothing differs."""
     if old.closes:
         raise InvalidInput("it says that something ended: retire it, and state what is right", field="fact_id")
-    if object is not None and text is None and old.object == old.text:
+    is_sentence = old.object == old.text[: CHARS_MAX["object"]]
+    if is_sentence and object is not None and text is None:
         raise InvalidInput("it is a whole sentence, without a value in it: give its `text`", field="object")
+    if is_sentence and object is None and text is not None:
+        object = text.strip()[: CHARS_MAX["object"]]
     value = old.object if object is None else object.strip()
     said = text.strip() if text is not None else _said_anew(old, value)
     after = (value, said, valid_from_us or old.valid_from, valid_until_us or old.valid_until)

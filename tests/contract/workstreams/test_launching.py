@@ -20,7 +20,7 @@ from everkept.capture.identity import Checkout, look_at
 from everkept.doors.cli import launch_tail, launches_left, launching, run
 from everkept.doors.cli.launch_tail import Tail
 from everkept.doors.cli.launching import Asked, Launching, pick_up
-from everkept.errors import Unavailable
+from everkept.errors import NotFound, Unavailable
 
 
 class Way:
@@ -108,6 +108,23 @@ def test_what_cannot_be_told_at_the_end_is_picked_up_later(line: LineOfWork) -> 
     assert line.desk.run(pick_up(line.desk.home, way.reach)) == 1
     assert line.desk.run(line.service.get_launch(id_)).state == "finished"
     assert line.desk.run(pick_up(line.desk.home, way.reach)) == 0
+
+
+def test_a_project_that_is_called_otherwise_meanwhile_loses_nothing_in_silence(
+    line: LineOfWork, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is not found may be the project, and not the launch: its end is kept, and said to be untold."""
+    way = Way(line)
+    launching, launch = launched(line, way)
+    way.trouble = NotFound("there is no project 'default'")
+    assert not line.desk.run(launching.finish(0))
+    assert launching.trouble is not None
+    launching._mark.release()
+    assert line.desk.run(pick_up(line.desk.home, way.reach)) == 0
+    assert "there is no project 'default'" in capsys.readouterr().err
+    way.trouble = None
+    assert line.desk.run(pick_up(line.desk.home, way.reach)) == 1
+    assert line.desk.run(line.service.get_launch(launch)).state == "finished"
 
 
 def test_while_the_agent_of_a_dead_process_lives_its_launch_is_not_ended(line: LineOfWork) -> None:

@@ -165,11 +165,14 @@ class Launching:
         self._mark.remove()
 
     async def _try(self, tell: Callable[[Service], Awaitable[object]]) -> bool:
-        """Whether it was told. A launch that is no more, as after an erase, has nothing to be told."""
+        """Whether it was told. A launch that is no more, as after an erase, has nothing to be told.
+
+        A project that is no more may only be called otherwise by now: that is told to the person.
+        """
         try:
             async with self._reach(self._running.project) as memory:
-                await tell(memory)
-        except NotFound:
+                with contextlib.suppress(NotFound):
+                    await tell(memory)
             self.trouble = None
         except LeaseLost:
             self.trouble, self.taken_over = None, True
@@ -179,8 +182,6 @@ class Launching:
         except Exception as error:  # noqa: BLE001 - the lease and the exit code outlive an unreadable transcript, a full disk
             self.trouble = EverkeptError(f"{type(error).__name__}: {error}")
             return False
-        else:
-            self.trouble = None
         return True
 
     def _note(self, running: Running) -> None:
@@ -210,6 +211,8 @@ async def pick_up(home: Path, reach: Reach) -> int:
         if launches_left.lives(running.pid):
             await launching.tell_tail()
         elif not await launching.finish(None):
+            assert launching.trouble is not None
+            screen.warn(f"what {running.launch} left cannot be told now: {launching.trouble.message}")
             mark.release()
             continue
         count += 1

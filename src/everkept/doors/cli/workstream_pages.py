@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -29,7 +30,7 @@ def workstream_page(found: w.Workstream) -> Iterator[RenderableType]:
     yield Text(f"begun {minute(found.created_at)} · {found.entries:,} in its ledger, the last {ago(found.last_at)}")
     for place in found.selected_in:
         yield Text(f"selected in {clean(place)}")
-    yield Text(f"held by {_holder(found.live)}" if found.live else "nobody holds it")
+    yield Text(f"held by {_holder(found.live) or 'nobody'}")
     if found.last is not None:
         yield Text(f"last launch {_launch(found.last)}")
     if found.sessions:
@@ -48,7 +49,12 @@ def event_list(items: Sequence[w.WorkstreamEvent]) -> Table:
 
 
 def _holder(live: w.Launch | None) -> str:
-    return "" if live is None else f"{clean(live.owner)} with {clean(live.agent)}, until {minute(live.lease_until)}"
+    if live is None:
+        return ""
+    holder = f"{clean(live.owner)} with {clean(live.agent)}"
+    if live.lease_until <= datetime.now(UTC):
+        return f"nobody: the lease of {holder} ended {minute(live.lease_until)}"
+    return f"{holder}, until {minute(live.lease_until)}"
 
 
 def _launch(launch: w.Launch) -> str:
