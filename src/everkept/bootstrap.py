@@ -22,6 +22,10 @@ from everkept.api.diagnosing import DiagnosisHere, diagnose_unopened, with_agent
 from everkept.api.hookdesk import HookDesk, stay_awake
 from everkept.api.ingesting import Ingest
 from everkept.api.local import LocalService
+from everkept.api.nats import attend_nats
+from everkept.api.nats_intake import TAKE_MESSAGE
+from everkept.api.nats_messages import take_message
+from everkept.api.nats_state import Take
 from everkept.api.operating import token_hash
 from everkept.api.page_files import PagesReport, import_pages_of
 from everkept.api.scoping import resolve_scope, trust_marker
@@ -29,9 +33,10 @@ from everkept.api.secrets import SecretScan, scan_secrets
 from everkept.api.service import KeyHolder
 from everkept.api.start_packs import leave_packs
 from everkept.api.transcripts import TranscriptImport
-from everkept.api.webhooks import send_waiting_webhooks, send_webhooks
+from everkept.api.webhook_sending import send_waiting_webhooks, send_webhooks
 from everkept.capture.identity import Checkout
 from everkept.config import Settings, make_home
+from everkept.deliver.nats_look import look_at_nats
 from everkept.derive.tools import Tools
 from everkept.domain.jobs import Uses
 from everkept.errors import ConfigInvalid, EverkeptError, NotFound
@@ -108,11 +113,15 @@ class Application:
         """What a process that is awake for the hooks of this home does."""
         return HookDesk(self.parts, self.parts.settings.home)
 
-    async def attend(self, stop: asyncio.Event) -> None:
-        """What a server or a worker does beside its jobs: be awake for hooks, and send webhooks."""
-        async with asyncio.TaskGroup() as both:
-            both.create_task(stay_awake(self.hooks(), stop))
-            both.create_task(send_webhooks(self.parts, stop))
+    async def attend(self, stop: asyncio.Event, take: Take | None = None) -> None:
+        """What a server or a worker does beside its jobs: be awake for hooks, send webhooks, attend to NATS.
+
+        `take`: what takes in the messages of NATS; None: none are taken.
+        """
+        async with asyncio.TaskGroup() as group:
+            group.create_task(stay_awake(self.hooks(), stop))
+            group.create_task(send_webhooks(self.parts, stop))
+            group.create_task(attend_nats(self.parts, stop, take))
 
     async def send_waiting_webhooks(self) -> None:
         """What can be sent now, by a process that ends when nothing is due."""
@@ -252,7 +261,7 @@ def make_runner(parts: Parts, faults: Faults) -> Runner:
     maintenance = Maintenance(parts.store, periodic_tasks(parts.settings), parts.clock)
     return Runner(
         parts.store,
-        job_kinds(parts.settings),
+        job_kinds(parts.settings) | {TAKE_MESSAGE: take_message(parts.nats, parts.clock)},
         parts.settings,
         parts.tools,
         owner=owner,
@@ -263,7 +272,7 @@ def make_runner(parts: Parts, faults: Faults) -> Runner:
     )
 
 
-def diagnose_unopened_store(settings: Settings, *, project: str, subject: str | None, full: bool) -> v.Diagnosis:
+async def diagnose_unopened_store(settings: Settings, *, project: str, subject: str | None, full: bool) -> v.Diagnosis:
     """`doctor` over the file, without opening a store: whatever is wrong with it, it is only read."""
     try:
         language = from_env(settings.model, os.environ)
@@ -272,8 +281,9 @@ def diagnose_unopened_store(settings: Settings, *, project: str, subject: str | 
     except EverkeptError:  # this shell lacks a key or a package that the worker may have
         pools = {}
     return diagnose_unopened(
-        database_path(settings), settings, SystemClock(), pools, project=project, subject=subject, full=full
-    )
+        database_path(settings), settings, SystemClock(), pools, project=project, subject=subject, full=full,
+        nats=await look_at_nats(settings.nats),
+    )  # fmt: skip
 
 
 def diagnosis_with_agents(found: v.Diagnosis, settings: Settings, around: AgentsAround) -> DiagnosisHere:

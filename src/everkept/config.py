@@ -29,6 +29,7 @@ Secrecy = Literal["open", "url", "secret"]
 MASK = "********"
 _PREFIX = "EVERKEPT_"
 _DAY_S = 86_400.0
+_NATS_SERVER = r"(nats|tls|wss?)://([^:@/\s,]+:[^@/\s,]+@)?[^@/\s,]+"
 _PORT = "([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
 
 
@@ -101,6 +102,10 @@ def _value(
 ) -> Any:
     rule = Rule(description=description, pattern=pattern, shape=shape, overridable=overridable, secrecy=secrecy)
     return field(default=default, metadata={"rule": rule}, repr=secrecy == "open")
+
+
+def _nats_name(default: str, description: str) -> Any:
+    return _value(default, description, pattern=r"[A-Za-z0-9_-]{1,64}", shape="letters, digits, - and _")
 
 
 def _required(default: str, description: str, *, secrecy: Secrecy = "open") -> Any:
@@ -300,6 +305,37 @@ class Webhooks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Nats:
+    """Events from, and changes to, streams of NATS JetStream."""
+
+    url: str | None = _value(
+        None, "Servers of NATS, with commas between them; null: none. A token goes into a credentials file.",
+        pattern=rf"{_NATS_SERVER}(,{_NATS_SERVER})*", shape="nats://host:port or tls://host:port, with user:password@"
+        " where that is needed", secrecy="url",
+    )  # fmt: skip
+    credentials: str | None = _value(None, "File of credentials (`.creds`) that NATS asks for.")
+    take: bool = _value(True, "Whether events are taken from the stream of events.")
+    publish: bool = _value(True, "Whether the changes of every project are published.")
+    prefix: str = _value(
+        "everkept", "How every subject begins; another one for each installation that shares an account of NATS.",
+        pattern=r"[A-Za-z0-9_-]{1,64}", shape="letters, digits, - and _",
+    )  # fmt: skip
+    events_stream: str = _nats_name("EVERKEPT_EVENTS", "Stream from which events are taken.")
+    changes_stream: str = _nats_name("EVERKEPT_CHANGES", "Stream to which changes are published.")
+    durable: str = _nats_name("everkept", "Durable consumer by which all replicas take events.")
+    replicas: int = _number(1, 1, 5, "Replicas of a stream that is made; 3 outlasts the loss of a server.")
+    age_max_s: float = _number(30 * _DAY_S, 60, 3650 * _DAY_S, "How long a stream that is made keeps its messages.")
+    duplicates_s: float = _number(120.0, 1, _DAY_S, "For how long a stream that is made knows a message's id.")
+    ack_wait_s: float = _number(60.0, 1, 3600, "Without an acknowledgement for so long, a message is given again.")
+    max_deliver: int = _number(
+        10, 1, 10_000, "A message that was given more often becomes a job, which is tried as jobs are, and kept."
+    )
+    in_flight_max: int = _number(
+        256, 1, 10_000, "Messages given and not yet acknowledged, over all replicas; 1 keeps their order strictly."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Workstreams:
     """Lines of work across several agents."""
 
@@ -411,6 +447,7 @@ class Settings:
     store: Store = Store()
     wiki: Wiki = Wiki()
     webhooks: Webhooks = Webhooks()
+    nats: Nats = Nats()
     proposals: Proposals = Proposals()
     review: Review = Review()
     workstreams: Workstreams = Workstreams()
@@ -494,6 +531,7 @@ SHORT_NAMES: Mapping[str, str] = MappingProxyType(
         "EVERKEPT_BIND": "server.bind",
         "EVERKEPT_API_KEY": "secrets.api_key",
         "EVERKEPT_ADMIN_KEY": "secrets.admin_key",
+        "EVERKEPT_NATS_URL": "nats.url",
     }
 )
 """Names in the environment that are shorter than the rule makes them."""

@@ -191,6 +191,15 @@ def test_a_running_server_is_used_and_named(everkept, environment):
         assert json.loads(found.stdout)["results"]
 
 
+def test_a_project_that_the_running_server_has_not_is_named(everkept, environment):
+    with serving(environment):
+        found = everkept("status", "--project", "nowhere")
+        assert found.returncode == 4
+        assert f"using the server at http://{environment['EVERKEPT_BIND']}" in found.stderr
+        assert "'nowhere'" in found.stderr
+        assert "using the store" not in found.stderr
+
+
 def test_a_server_of_another_home_is_not_used(everkept, environment, tmp_path):
     with serving(environment):
         environment["EVERKEPT_HOME"] = str(tmp_path / "other")

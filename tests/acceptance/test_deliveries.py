@@ -115,11 +115,15 @@ def test_a_stream_tells_what_happens_and_goes_on_where_it_was_left(tmp_path: Pat
     with serving(tmp_path / "home") as (process, url), Memory.connect(url) as memory:
         memory.remember("Marta lives in Porto", subject="user_42")
         begun = memory.changes().head
-        with httpx2.stream("GET", f"{url}/v1/changes/stream", timeout=WAIT_S) as stream:
+        with httpx2.stream("GET", f"{url}/v1/changes/stream?consumer=dash", timeout=WAIT_S) as stream:
             writer = threading.Thread(target=memory.remember, args=("Marta works at Acme",), kwargs={"subject": "m"})
             writer.start()
             assert numbers(stream.iter_lines(), begun + 1) == list(range(1, begun + 2))
             writer.join()
+        assert memory.ack("dash", begun + 1) == begun + 1, "what a stream told was given"
+        ahead = httpx2.get(f"{url}/v1/changes/stream", headers={"Last-Event-ID": "5000"})
+        assert (ahead.status_code, ahead.json()["error"]["details"]["head"]) == (422, begun + 1)
+        assert "the newest is" in ahead.json()["error"]["message"]
         memory.remember("Marta has a dog", subject="m")
         head = memory.changes().head
         left = {"Last-Event-ID": str(begun)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import socket
 import sys
 import threading
 import time
@@ -128,6 +129,7 @@ def main() -> None:
         timeout_keep_alive=30,
     )
     listener = config.bind_socket()
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     listener.listen(config.backlog)  # before it says so; the server would only do it later
     sys.stderr.write(f"bare app listens on http://127.0.0.1:{listener.getsockname()[1]}\n")
     sys.stderr.flush()

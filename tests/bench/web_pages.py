@@ -25,6 +25,7 @@ EMPTY = "/login"
 PAGES = (
     "/", "/work", "/work?state=ready", "/work?state=dead&kind=extract_facts", "/work?state=done", "/work/{job}",
     "/subjects", f"/subjects/{LARGE}", f"/subjects/{LARGE}?past=1", f"/subjects/{LARGE}?q=thing",
+    f"/subjects/{LARGE}/entities", "/workstreams", "/deliveries",
     "/facts/{fact}", "/why/{fact}", "/episodes", f"/episodes?subject={LARGE}", "/episodes?q=talked",
     "/episodes/{episode}", "/threads", f"/threads?subject={LARGE}", "/threads/thread-8",
     "/threads/thread-0", "/threads/thread-0?after=900", "/sessions", "/sessions/{session}",

@@ -17,6 +17,7 @@ from everkept.capture.agents.keeping import prepare
 from everkept.derive.tools import Tools
 from everkept.domain.erase import SubjectTarget
 from everkept.domain.jobs import Uses
+from everkept.domain.nats_seen import NatsSeen, StreamSeen
 from everkept.domain.session import AgentEvent
 from everkept.domain.signatures import secret_of
 from everkept.errors import ExtraMissing, ModelError, ProviderDown, RateLimited, Refused, Transient
@@ -725,8 +726,8 @@ def webhook_dead(patient: Patient) -> Diagnosis:
 @planted
 def webhook_failing(patient: Patient) -> Diagnosis:
     world = hooked(patient, "update webhooks set tries = 9, failing_since = :now, last_error = 'it answered 500'")
-    assert causes(patient.diagnose()) == [], "it is tried again soon"
-    world.tick(901)
+    assert causes(patient.diagnose()) == [], "it may only be restarting"
+    world.tick(61)
     return patient.diagnose()
 
 
@@ -745,6 +746,41 @@ def consumer_behind(patient: Patient) -> Diagnosis:
     world.tick(11)
     world.write(prune_changes, 10)
     return patient.diagnose()
+
+
+def changes_of_nats(**more: Any) -> NatsSeen:
+    """A cluster in which nothing is wrong but what is said."""
+    stream = {"name": "EVERKEPT_CHANGES", "made_at": 0, "replicas": 3, "messages": 1, "differs": ()}
+    return NatsSeen(server="nats.example:4222", streams=(StreamSeen(**{**stream, **more}),))
+
+
+@planted
+def nats_unreachable(patient: Patient) -> Diagnosis:
+    patient.world()
+    return patient.diagnose(nats=NatsSeen(server="nats.example:4222", trouble="connection refused"))
+
+
+@planted
+def nats_stream_differs(patient: Patient) -> Diagnosis:
+    patient.world()
+    return patient.diagnose(nats=changes_of_nats(differs=("it is kept in memory",)))
+
+
+@planted
+def nats_one_replica(patient: Patient) -> Diagnosis:
+    patient.world()
+    return patient.diagnose(nats=changes_of_nats(replicas=1))
+
+
+@planted
+def nats_stream_lost(patient: Patient) -> Diagnosis:
+    """Three changes were published, and the stream that was made since begins with the third."""
+    world = patient.world()
+    world.write(record_changes, world.project.id, [NewChange(kind="fact.added", ref="fct_1")] * 3)
+    world.write(acknowledge, world.project.id, "nats", 3)
+    made_at = world.clock.now_us() + 1
+    world.tick(1)
+    return patient.diagnose(nats=replace(changes_of_nats(made_at=made_at), begins={"default": 3}))
 
 
 # ---- the tests

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-CASE = re.compile(r"test_((?:[a-h]\d\d_)+)\w+")
+CASE = re.compile(r"test_((?:[a-i]\d\d_)+)\w+")
 
 KINDS: dict[str, str] = {
     "A01": "a crash or an error between storing a message and arming its timer",
@@ -74,6 +74,11 @@ KINDS: dict[str, str] = {
     "H05": "a secret across a cut, beside CJK, or in a tool result",
     "H06": "a handoff used up by a session that did nothing, another project, or a retry; hundreds of them",
     "H07": "installing twice, foreign hooks and comments, an uninstall that leaves something",
+    "I01": "what is to be told is marked delivered, and its reader dies before it has it",
+    "I02": "a packet or page is cut to a limit, and the cursor moves past what was cut",
+    "I03": "the end of a launch is told twice, the second time with events that the first did not carry",
+    "I04": "a lease is taken over, and who held it before acts late",
+    "I05": "a receiver of webhooks is down for a day, slow, fails once, rejects, or is sent to by two at once",
 }
 
 

@@ -13,7 +13,6 @@ import os
 import random
 import signal
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing, closing
@@ -21,13 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from everkept import AsyncMemory, Inbox
-from everkept.store.changes import NewChange, record_changes
-from everkept.store.store import Store
 
-ACK_EVERY = 50
-PER_COMMIT = 500
+ACK_EVERY = 200
+"""Once a page of `follow`: what a death leaves unacknowledged is up to a page."""
 DEATHS = 2
-"""Of each that dies; starting a process again takes longer than a thousand changes."""
+"""Of each that dies; starting a process again takes longer than some thousand changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,55 +36,38 @@ class Followed:
     deaths: int
 
 
-def fill_outbox(store: Store, project: int, changes: int) -> None:
-    """So many changes, as other commits would have left them."""
-    for begun in range(0, changes, PER_COMMIT):
-        some = range(begun, min(changes, begun + PER_COMMIT))
-        store.write_now(record_changes, project, [NewChange(kind="fact.added", ref=f"fct_{n}") for n in some])
+async def follow_all(
+    url: str, folder: Path, *, consumers: int, dying: int, changes: int, deaths: int = DEATHS
+) -> list[Followed]:
+    """Let `consumers` follow to the change `changes`, all at once, `dying` of them over `deaths` lives and one more."""
+    async with asyncio.TaskGroup() as group:
+        living = [
+            group.create_task(_live(url, folder, f"consumer-{n}", changes, _lives(n, changes, deaths * (n < dying))))
+            for n in range(consumers)
+        ]
+    return [each.result() for each in living]
 
 
-def follow_all(url: str, folder: Path, *, consumers: int, dying: int, changes: int, seed: int = 1) -> list[Followed]:
-    """Let `consumers` follow to the change `changes`, `dying` of them over many lives."""
-    waiting = [_Consumer(url, folder, n, up_to=changes, seed=seed, dies=n < dying) for n in range(consumers)]
-    for each in waiting:
-        each.begin()
-    try:
-        return [each.end() for each in waiting]
-    finally:
-        for each in waiting:
-            each.kill()
+def _lives(number: int, changes: int, deaths: int) -> list[int]:
+    """After how many steps each life ends, three a change: within the first half of the changes. 0: it lives on."""
+    chance = random.Random(number)
+    return [*(chance.randint(1, 3 * changes // (2 * deaths)) for _ in range(deaths)), 0]
 
 
-class _Consumer:
-    def __init__(self, url: str, folder: Path, number: int, *, up_to: int, seed: int, dies: bool) -> None:
-        self._url, self._up_to = url, up_to
-        self._name = f"consumer-{number}"
-        self._database = folder / f"{self._name}.db"
-        chance = random.Random(f"{seed} {number}")
-        self._deaths = [chance.randint(1, 3 * up_to // 4) for _ in range(DEATHS if dies else 0)]
-        """After how many steps of each life: three a change."""
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def begin(self) -> None:
-        self._process = subprocess.Popen([
-            sys.executable, "-m", "tests.load.followers", self._url, self._name, str(self._database),
-            str(self._up_to), str(self._deaths.pop() if self._deaths else 0),
-        ])  # fmt: skip
-
-    def end(self) -> Followed:
-        """Wait, and start it again each time that it died."""
-        assert self._process is not None
-        deaths = 0
-        while code := self._process.wait():
-            assert code == -signal.SIGKILL, f"{self._name} ended with {code}"
-            deaths += 1
-            self.begin()
-        return Followed(consumer=self._name, told=list(_told(self._database)), deaths=deaths)
-
-    def kill(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+async def _live(url: str, folder: Path, consumer: str, up_to: int, lives: Sequence[int]) -> Followed:
+    """Start it again each time that it died."""
+    database = folder / f"{consumer}.db"
+    for dies_after in lives:
+        words = [url, consumer, str(database), str(up_to), str(dies_after)]
+        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.load.followers", *words)
+        try:
+            code = await process.wait()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        assert code == (-signal.SIGKILL if dies_after else 0), f"{consumer} ended with {code}"
+    return Followed(consumer=consumer, told=list(_told(database)), deaths=len(lives) - 1)
 
 
 def _told(database: Path) -> Iterator[int]:
@@ -107,6 +87,7 @@ async def follow(url: str, consumer: str, database: Path, up_to: int, dies_after
             os.kill(os.getpid(), signal.SIGKILL)
 
     with closing(sqlite3.connect(database)) as own:
+        own.execute("pragma journal_mode = wal")  # a rollback journal is a file made and deleted for each effect
         own.execute("pragma synchronous = off")
         own.execute("create table if not exists told(seq integer)")
         inbox = Inbox(own)

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 
 import pytest
-from tests.load.followers import DEATHS, fill_outbox, follow_all
+from tests.load.followers import DEATHS, follow_all
+from tests.load.outbox import fill_outbox
 from tests.stubs.real_server import serving
 
 from everkept import Memory
-from everkept.store.projects import find_project
-from everkept.store.store import Store
 
 CHANGES = 10_000
 CONSUMERS = 8
@@ -24,16 +24,9 @@ DYING = 4
 @pytest.mark.skipif(sys.platform == "win32", reason="nothing can kill itself there as it is killed elsewhere")
 def test_every_change_reaches_every_consumer_though_half_of_them_die(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    with Memory.open(home, worker=False):
-        pass
-    store = Store(home / "everkept.db", threads=False)
-    store.open()
-    project = store.read_now(find_project, "default")
-    assert project is not None
-    fill_outbox(store, project.id, CHANGES)
-    store.close()
+    fill_outbox(home, CHANGES)
     with serving(home) as (_, url), Memory.connect(url) as memory:
-        followed = follow_all(url, tmp_path, consumers=CONSUMERS, dying=DYING, changes=CHANGES)
+        followed = asyncio.run(follow_all(url, tmp_path, consumers=CONSUMERS, dying=DYING, changes=CHANGES))
         cursors = {each.name: each.cursor for each in memory.consumers()}
     everything = list(range(1, CHANGES + 1))
     for each in followed:

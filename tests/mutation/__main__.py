@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.mutation.bug import LAYERS, Planted
 from tests.mutation.gate import Gate, Ran, Vacuous, Verdict
-from tests.mutation.planted import LAYERS, PLANTED, Planted
+from tests.mutation.planted import PLANTED
 
 
 def main() -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from tests.mutation.bug import Planted
 from tests.mutation.gate import Gate, Verdict
-from tests.mutation.planted import Planted
 
 
 @pytest.fixture(scope="module")

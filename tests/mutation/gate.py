@@ -20,7 +20,7 @@ from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Self
 
-from tests.mutation.planted import Planted
+from tests.mutation.bug import Planted
 from tests.mutation.warm import Warm
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,10 @@ from everkept.prove.nursery import Nursery
 from everkept.prove.torture import silence
 
 INSTANTS = 12
-PLACES = {"append": "insert into events", "timer": "insert into windows", "erase-thread": "insert into erasures"}
+PLACES = {
+    "append": "insert into events", "timer": "insert into windows", "erase-thread": "insert into erasures",
+    "webhook-parked": "insert into parked_changes",
+}  # fmt: skip
 """Scenario → the first of its statements before which it is killed."""
 
 

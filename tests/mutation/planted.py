@@ -2,35 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
-Layer = Literal["model", "kill", "power", "contract", "faults"]
-LAYERS: dict[Layer, tuple[str, ...]] = {
-    "model": ("tests/crash/model/",),
-    "kill": ("tests/crash/kill/", "tests/mutation/layer_kill.py"),
-    "power": ("tests/crash/power/", "tests/mutation/layer_power.py"),
-    "contract": ("tests/contract/", "tests/unit/"),
-    "faults": ("tests/faults/",),
-}
-"""Where the tests of a layer stand."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planted:
-    """One bug: in `file` (below src/everkept), `old` becomes `new`."""
-
-    name: str
-    guarantee: str
-    layer: Layer
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-    """Node ids that must be green without it, and one of which must fail with it: few and fast."""
-    fails_with: tuple[str, ...] = ("AssertionError", "Failed")
-    """Classes of errors that count as caught; `Failed` is what pytest.raises says where nothing was raised."""
-
+from tests.mutation.bug import Planted
+from tests.mutation.planted_deliveries import DELIVERING
 
 API = "tests/contract/test_review_api.py::"
 APPEND = "tests/contract/engine/test_append.py::"
@@ -371,7 +344,7 @@ REMEMBERING = (
     ),
     Planted(
         name="a cursor moves when changes are read", guarantee="G11", layer="contract", file="store/changes.py",
-        old="update consumers set owner = :owner, lease_until = :until, fence = fence + 1\n",
+        old="update consumers set owner = :owner, lease_until = :until, fence = fence + 1,\n",
         new="update consumers set owner = :owner, lease_until = :until, fence = fence + 1,\n"
             "  cursor = (select change_seq from projects where id = :project)\n",
         tests=(CONSUMERS + "test_one_holder_at_a_time_and_a_late_one_moves_nothing",),
@@ -540,4 +513,4 @@ REMEMBERING = (
     ),
 )  # fmt: skip
 
-PLANTED = (*ACCEPTING, *WORKING, *REMEMBERING)
+PLANTED = (*ACCEPTING, *WORKING, *REMEMBERING, *DELIVERING)

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.mutation.bug import LAYERS, Layer, Planted
 from tests.mutation.gate import PACKAGE, Gate, Ran, Vacuous, copy_package, plant
-from tests.mutation.planted import LAYERS, PLANTED, Layer, Planted
+from tests.mutation.planted import PLANTED
 
 BACKOFF = Planted(
     name="a back-off that does not grow", guarantee="G7", layer="contract", file="domain/jobs.py",

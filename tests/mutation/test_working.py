@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.mutation.bug import Planted
 from tests.mutation.gate import Verdict
-from tests.mutation.planted import WORKING, Planted
+from tests.mutation.planted import WORKING
 
 BUGS = WORKING
 

@@ -15,14 +15,14 @@ from everkept.errors import InvalidInput, LeaseLost, NotFound
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LAUNCH = w.Launch(
     id="lch_1", workstream_id="wst_1", workstream="login", agent="codex", owner="ana", directory="/code/app",
-    worktree="/code/app", branch="main", chosen_because="the workstream was named", state="prepared", fence=1,
+    worktree="/code/app", branch="main", chosen_because="the workstream was asked for", state="prepared", fence=1,
     lease_until=AT, native_id=None, source_cursor=None,
     packet=w.Packet(text="One event.", tokens=3, start=0, through=4, shown=1, counted=0), offer="off_1",
     accepted_at=None, acknowledged=0, exit_code=None, prepared_at=AT, ended_at=None,
 )  # fmt: skip
 WORKSTREAM = w.Workstream(
     id="wst_1", name="login", created_at=AT, entries=1, last_at=AT, selected_in=["/code/app"], live=None, last=None,
-    sessions=[],
+    session_count=0, sessions=[],
 )  # fmt: skip
 EVENT = w.WorkstreamEvent(
     place="4.1", event_id="evt_1_1", session_id="ses_1", agent="claude-code", kind="prompt", text="Build it",
@@ -58,6 +58,17 @@ class FakeWorkstreams:
         await self.get_workstream(workstream)
         found = [] if after == EVENT.place or (query or "").lower() not in EVENT.text.lower() else [EVENT]
         return v.Page(items=found[:limit])
+
+    async def list_linked_sessions(
+        self, workstream: str, *, launch: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> v.Page[w.LinkedSession]:
+        await self.get_workstream(workstream)
+        linked = w.LinkedSession(session_id="ses_1", agent="codex", native_id="c1", launch_id=launch or "lch_1")
+        return v.Page(items=[linked])
+
+    async def list_launches(self, workstream: str, *, limit: int = 50, cursor: str | None = None) -> v.Page[w.Launch]:
+        await self.get_workstream(workstream)
+        return v.Page(items=[LAUNCH.model_copy(update={"packet": None})])
 
     async def prepare_launch(
         self, owner: str, *, checkout: Checkout, workstream: str | None = None, agent: str | None = None,

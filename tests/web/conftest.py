@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.stubs.real_server import serving
 from tests.web.browser import browser, there_is_one
 from tests.web.filling import fill
+from tests.web.telling import SENDING, launch_session, make_trouble, receiver, tell
 
 HOSTILE = (
     "<script>window.hurt = 1</script>", "<img src=x onerror=\"window.hurt = 1\">", "\"><svg onload=window.hurt=1>",
@@ -20,6 +21,7 @@ HOSTILE = (
     "<a href=\"data:text/html,x\">x</a>",
     "<style>body { display: none }</style>", "javascript:window.hurt=1", "&lt;script&gt;", "<!--", "]]>",
 )  # fmt: skip
+ALL = " ".join(HOSTILE)
 WAIT_S = 60
 PATIENCE_MS = 60_000
 """What a test waits for comes at once, or on a busy machine after a while; only what never comes is a fault."""
@@ -44,24 +46,35 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The home of a store that every test of a page looks at."""
     home, folder = tmp_path_factory.mktemp("web") / "home", tmp_path_factory.mktemp("transcripts")
     fill(home, folder)
+    make_trouble(home, refusal=ALL, why=ALL)
     return home
 
 
 @pytest.fixture(scope="session")
 def site(filled: Path) -> Iterator[str]:
     """The address of `everkept serve` over the filled store."""
-    with serving(filled) as (_, url):
+    with receiver() as receiver_url, serving(filled, **SENDING) as (_, url):
+        tell(url, receiver_url)
         _say_hostile(url)
         yield url
 
 
 def _say_hostile(url: str) -> None:
+    """Each text as everything that a page shows."""
     for n, text in enumerate(HOSTILE):
-        body = {"content": text, "subject": text, "role": "user", "name": text[:60]}
-        assert CLIENT.post(f"{url}/v1/threads/hostile-{n}/messages", json=body).status_code == 201
-        page = {"title": text, "body": f"# {text}\n\n{text}\n\n[[{text}]]", "kind": "note", "slug": f"hostile-{n}"}
-        assert CLIENT.post(f"{url}/v1/pages", json=page).status_code in (200, 201)
-    assert CLIENT.post(f"{url}/v1/settle", json={"timeout_s": 30}).status_code == 200
+        _post(url, f"threads/hostile-{n}/messages", content=text, subject=text, role="user", name=text[:60])
+        _post(url, "pages", title=text, body=f"# {text}\n\n{text}\n\n[[{text}]]", kind="note", slug=f"hostile-{n}")
+        _post(url, "remember", text=text, subject=text, entity=text, predicate=text, object=text)
+        _post(url, "remember", text=f"{text}!", subject=text, entity=f"{text}!", predicate=text, object=text)
+        _post(url, "workstreams", name=text, place=f"/{text}")
+        launch_session(url, text, f"{text}\n{ALL}")
+    _post(url, "webhooks", name="hostile", url="https://hostile.invalid/?q=<script>window.hurt=1</script>")
+    assert CLIENT.post(f"{url}/v1/settle", json={"timeout_s": 60}).status_code == 200
+
+
+def _post(url: str, path: str, /, **body: Any) -> None:
+    answer = CLIENT.post(f"{url}/v1/{path}", json=body)
+    assert answer.is_success, f"{path}: {answer.text}"
 
 
 @pytest.fixture(scope="module")  # while it is open, its thread counts as one in which an event loop runs

@@ -20,7 +20,6 @@ def fill(home: Path, folder: Path) -> None:
         ["import", "claude-code", str(TRANSCRIPT), "--project", "default"],
         ["import", "claude-code", str(folder), "--project", "default"],
         ["review", "--since", "2026-03-01", "--project", "default"],
-        ["run", "--project", "default", "true"],
         ["webhooks", "add", "crm", "https://crm.invalid/hook", "--after", "0"],
     ):
         _everkept(home, *words)

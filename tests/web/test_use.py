@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tests.acceptance.test_weather import GOOD
 from tests.stubs.llm_server import Fail, LlmServer
 from tests.stubs.real_server import serving
 from tests.web.conftest import CLIENT, WAIT_S, Tab
+from tests.web.telling import launch_session
 
 LIVE_MS = 20_000
 
@@ -167,7 +169,62 @@ def test_a_webhook_is_added_tested_paused_and_removed(site: str, tab: Tab) -> No
     expect(tab.page.locator(".done")).to_contain_text("goes on where it stands")
     tab.page.get_by_role("button", name="Remove").click()
     expect(tab.page.locator(".done")).to_contain_text("removed")
-    assert [each["name"] for each in CLIENT.get(f"{site}/v1/webhooks").json()["items"]] == ["crm"]
+    assert "mirror" not in [each["name"] for each in CLIENT.get(f"{site}/v1/webhooks").json()["items"]]
+    assert tab.said == []
+
+
+def test_a_consumer_is_given_changes_again_and_removed_by_hand(tab: Tab, tmp_path: Path) -> None:
+    with serving(tmp_path / "home") as (_, url):
+        for text in ("I live in Lisbon.", "I have a dog."):
+            body = {"content": text, "subject": "ana"}
+            CLIENT.post(f"{url}/v1/threads/ana/messages", json=body).raise_for_status()
+        through = CLIENT.get(f"{url}/v1/changes?consumer=a/b").json()["next_after"]
+        CLIENT.post(f"{url}/v1/changes/ack", json={"consumer": "a/b", "up_to": through}).raise_for_status()
+        tab.go(f"{url}/deliveries")
+        row = tab.page.locator("tbody tr", has_text="a/b")
+        row.get_by_text("By hand").click()
+        row.get_by_label("Give again").fill("1")
+        row.get_by_role("button", name="Replay").click()
+        expect(tab.page.locator(".done")).to_contain_text("given to it again")
+        assert [c["cursor"] for c in CLIENT.get(f"{url}/v1/consumers").json()["items"] if c["name"] == "a/b"] == [1]
+        tab.page.get_by_text("By hand").click()
+        tab.page.get_by_role("button", name="Remove").click()
+        expect(tab.page.locator(".done")).to_contain_text("forgotten")
+        assert "a/b" not in [c["name"] for c in CLIENT.get(f"{url}/v1/consumers").json()["items"]]
+        assert tab.said == []
+
+
+def test_the_launches_of_a_workstream_are_paged_and_each_shows_the_words_that_its_agent_was_told(
+    tab: Tab, tmp_path: Path
+) -> None:
+    with serving(tmp_path / "home") as (_, url):
+        CLIENT.post(f"{url}/v1/workstreams", json={"name": "login"}).raise_for_status()
+        launch_session(url, "login", "Build the login with a code by mail")
+        for n in range(10):
+            body = {"owner": "ana", "checkout": {"cwd": "/code"}, "agent": "codex", "workstream": "login"}
+            made = CLIENT.post(f"{url}/v1/launches", json=body, headers={"Idempotency-Key": f"k{n}"}).json()
+            CLIENT.post(f"{url}/v1/launches/{made['id']}/cancel", json={"fence": made["fence"]}).raise_for_status()
+        tab.go(f"{url}/workstreams/login")
+        launches = tab.page.locator(".panel", has=tab.page.get_by_role("heading", name="Launches"))
+        expect(launches.locator("tbody tr")).to_have_count(10)
+        launches.get_by_role("link", name="Earlier launches").click()
+        expect(launches.locator("tbody tr")).to_have_count(1)
+        expect(launches.locator("tbody tr")).to_contain_text("finished")
+        tab.go(f"{url}/workstreams/login")
+        launches.get_by_role("link", name="lch_2", exact=True).click()
+        expect(tab.page.locator("pre")).to_contain_text("Build the login with a code by mail")
+        assert tab.said == []
+
+
+def test_a_day_is_slid_to_and_shows_what_was_believed_then(site: str, tab: Tab) -> None:
+    tab.go(f"{site}/subjects/marta")
+    expect(tab.page.locator(".life").first).to_be_visible()
+    tab.page.get_by_role("slider").press("Home")
+    tab.page.wait_for_url("**as_of=20*")
+    expect(tab.page.locator("main")).to_contain_text("No facts match")
+    tab.page.get_by_role("slider").press("End")
+    tab.page.wait_for_url(re.compile("as_of=(&|$)"))
+    expect(tab.page.locator(".life").first).to_be_visible()
     assert tab.said == []
 
 

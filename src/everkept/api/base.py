@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, TypeVar
 
+from everkept.api.nats_state import NatsState
 from everkept.api.pacing import Pace
 from everkept.capture.messages import check_name
 from everkept.config import Settings
@@ -38,6 +39,7 @@ class Parts:
     """Made on first use: its word vectors take a moment to load."""
     model_name: str
     pace: Pace = field(default_factory=Pace)
+    nats: NatsState = field(default_factory=NatsState)
     patience_s: float = 0.0
     """How long a call waits while messages come too fast; a server has its clients wait instead."""
 
@@ -70,6 +72,10 @@ class Cases:
             return act(conn, *given, **named)
 
         return await self._store.write(guarded)
+
+    async def _require_unmerged(self) -> None:
+        """Before what is asked for is looked up where nothing is any more. Raises Conflict as `_write` does."""
+        await self._store.read(require_unmerged, self._project_id)
 
     def _scope(self, conn: Connection, subject: str | None, thread: str | None) -> Scope | None:
         """The scope in rows, or None where the subject was never seen. Raises NotFound for an unknown thread."""

@@ -44,7 +44,7 @@ class Capturing(Cases):
         name = f"thr_{uuid.uuid4().hex}" if thread is None else check_name(thread, "thread")
         checked = json.dumps(validate_overrides(settings or {}))
         check_name(subject, "subject")
-        stream = await self._store.write(create_thread, self._project_id, name, subject, checked, self._settings)
+        stream = await self._write(create_thread, self._project_id, name, subject, checked, self._settings)
         return await self._thread_view(stream)
 
     async def _thread_view(self, stream: StreamRow) -> v.Thread:
@@ -71,7 +71,7 @@ class Capturing(Cases):
 
     async def set_thread_settings(self, thread: str, settings: dict[str, Any]) -> v.Thread:
         checked = json.dumps(validate_overrides(settings))
-        stream = await self._store.write(set_thread_settings, self._project_id, thread, checked, self._settings)
+        stream = await self._write(set_thread_settings, self._project_id, thread, checked, self._settings)
         return await self._thread_view(stream)
 
     async def append(
@@ -124,7 +124,7 @@ class Capturing(Cases):
             return
         lost = await self._store.read(lost_effects, self._project_id, replayed, self._settings)
         if lost:
-            await self._store.write(remake_effects, self._project_id, replayed, self._settings)
+            await self._write(remake_effects, self._project_id, replayed, self._settings)
 
     async def _receipts(self, thread: str, answer: list[Appended]) -> list[v.Receipt]:
         """What was stored now is searchable and no more; what was replayed may have come further since."""
@@ -157,7 +157,7 @@ class Capturing(Cases):
         return v.Page(items=found[:limit], next_cursor=str(found[limit - 1].seq) if more else None)
 
     async def end_thread(self, thread: str) -> v.EndResult:
-        queued, reason = await self._store.write(request_end, self._project_id, thread, self._settings)
+        queued, reason = await self._write(request_end, self._project_id, thread, self._settings)
         return v.EndResult(episode_queued=queued, reason=reason)
 
     async def receipt(self, event_id: str) -> v.Receipt:

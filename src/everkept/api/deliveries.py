@@ -1,61 +1,38 @@
-"""Changes, who follows them, and webhooks."""
+"""Changes, and who follows them."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import secrets
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from everkept.api import delivery_views as d
 from everkept.api import views as v
 from everkept.api.base import Cases
-from everkept.api.present import ROW_MAX, bounded, cursor_of, moment, read_cursor, when
+from everkept.api.present import ROW_MAX, bounded, kept, moment, when
 from everkept.capture.messages import check_name
-from everkept.deliver.webhooks import body_of_test, signed_headers
-from everkept.domain.changes import change_id, expand_kinds, is_reserved
-from everkept.domain.ids import parse_row_id, row_id
-from everkept.domain.signatures import KEY_BYTES, secret_of
-from everkept.errors import CursorExpired, InvalidInput, NotFound
-from everkept.store.changes import NOBODY, Only, acknowledge, covered, find_cursor, read_changes
+from everkept.domain.changes import NATS_CONSUMER, change_id, expand_kinds, is_reserved
+from everkept.errors import CursorExpired, InvalidInput
+from everkept.store.changes import NOBODY, Only, covered, find_cursor, read_changes
 from everkept.store.connection import Connection, Row
 from everkept.store.consumers import (
     ConsumerRow,
+    acknowledge_read,
+    find_handed_out,
     get_consumer,
     hold_consumer,
     list_consumers,
+    note_handed_out,
     remove_consumer,
     replay_consumer,
 )
-from everkept.store.projects import find_subject, is_erased
-from everkept.store.webhooks import (
-    NewWebhook,
-    WebhookRow,
-    add_webhook,
-    change_webhook,
-    drop_parked,
-    get_webhook,
-    list_parked,
-    list_webhooks,
-    pause_webhook,
-    remove_webhook,
-    replay_webhook,
-    resume_webhook,
-    retry_parked,
-    rotate_secret,
-)
-
-if TYPE_CHECKING:
-    from everkept.deliver.post import HttpPost
+from everkept.store.projects import find_subject
 
 WAIT_MAX_S: Final = 30.0
 LOOK_S: Final = 1.0
 """What another process commits is found at such a look."""
 LEASE_MAX_S: Final = 3600.0
-OLD_SECRET_S: Final = 86_400.0
 
 
 class Deliveries(Cases):
@@ -71,6 +48,8 @@ class Deliveries(Cases):
     ) -> v.ChangePage:
         self._require_own_name()
         bounded(limit, "limit", 1, 1000)
+        if consumer is not None:
+            check_name(consumer, "consumer")
         if after is not None:
             bounded(after, "after", 0, ROW_MAX)
         if not 0 <= wait_s <= WAIT_MAX_S:
@@ -85,6 +64,11 @@ class Deliveries(Cases):
             through = covered(rows, after=start, head=head, limit=limit)
             return v.ChangePage(changes=[_change(row) for row in rows], next_after=through, head=head)
 
+        return await self._handed_out(consumer, await self._read_or_wait(read, after, wait_s))
+
+    async def _read_or_wait(
+        self, read: Callable[[Connection, int | None], v.ChangePage], after: int | None, wait_s: float
+    ) -> v.ChangePage:
         if not wait_s:
             return await self._store.read(read, after)
         loop = asyncio.get_running_loop()
@@ -99,6 +83,14 @@ class Deliveries(Cases):
                 if page.next_after >= page.head:
                     await _wait(heard, min(LOOK_S, left_s))
                 after = page.next_after
+
+    async def _handed_out(self, consumer: str | None, page: v.ChangePage) -> v.ChangePage:
+        """Before anybody has the page: an acknowledgement of what was not given would skip it."""
+        if consumer is None or is_reserved(consumer):
+            return page
+        if await self._store.read(find_handed_out, self._project_id, consumer) < page.next_after:
+            await self._write(note_handed_out, self._project_id, consumer, page.next_after)
+        return page
 
     def _require_own_name(self) -> None:
         """Numbers that whoever names a merged project may have counted other changes. Raises CursorExpired."""
@@ -119,7 +111,7 @@ class Deliveries(Cases):
         _own(consumer)
         self._require_own_name()
         bounded(up_to, "up_to", 0, ROW_MAX)
-        return await self._write(acknowledge, self._project_id, consumer, up_to, fence)
+        return await self._write(acknowledge_read, self._project_id, consumer, up_to, fence)
 
     async def lease_consumer(
         self, consumer: str, *, owner: str, lease_s: float = 60.0, fence: int | None = None
@@ -135,7 +127,7 @@ class Deliveries(Cases):
         return d.ConsumerLease(consumer=consumer, fence=held.fence, until=moment(held.until))
 
     async def replay_consumer(self, consumer: str, after: int) -> v.Consumer:
-        _own(consumer)
+        _by_hand(consumer)
         self._require_own_name()
         bounded(after, "after", 0, ROW_MAX)
 
@@ -149,131 +141,8 @@ class Deliveries(Cases):
         return [consumer_view(row) for row in await self._store.read(list_consumers, self._project_id)]
 
     async def remove_consumer(self, consumer: str) -> None:
-        _own(consumer)
+        _by_hand(consumer)
         await self._write(remove_consumer, self._project_id, consumer)
-
-    # ---- webhooks
-
-    async def add_webhook(
-        self,
-        name: str,
-        url: str,
-        *,
-        kinds: Sequence[str] | None = None,
-        subject: str | None = None,
-        on_reject: d.OnReject = "park",
-        after: int | None = None,
-    ) -> d.WebhookSecret:
-        check_name(name, "name")
-        await self._check_url(url)
-        if kinds:
-            expand_kinds(kinds)
-        if after is not None:
-            bounded(after, "after", 0, ROW_MAX)
-        secret = secret_of(secrets.token_bytes(KEY_BYTES))
-
-        def add(conn: Connection) -> WebhookRow:
-            of = None if subject is None else find_subject(conn, self._project_id, check_name(subject, "subject"))
-            if subject is not None and of is None:
-                raise NotFound(f"there is no subject {subject!r} in this project yet", subject=subject)
-            new = NewWebhook(
-                name=name, url=url, secret=secret, kinds=kinds or None, subject=of, on_reject=on_reject, after=after
-            )
-            return get_webhook(conn, self._project_id, add_webhook(conn, self._project_id, new))
-
-        return d.WebhookSecret(**dict(_webhook(await self._write(add))), secret=secret)
-
-    async def list_webhooks(self) -> list[d.Webhook]:
-        return [_webhook(row) for row in await self._store.read(list_webhooks, self._project_id)]
-
-    async def get_webhook(self, webhook_id: str) -> d.Webhook:
-        return _webhook(await self._store.read(get_webhook, self._project_id, parse_row_id("whk", webhook_id)))
-
-    async def change_webhook(
-        self,
-        webhook_id: str,
-        *,
-        url: str | None = None,
-        kinds: Sequence[str] | None = None,
-        on_reject: d.OnReject | None = None,
-    ) -> d.Webhook:
-        id_ = parse_row_id("whk", webhook_id)
-        if url is not None:
-            await self._check_url(url)
-        if kinds:
-            expand_kinds(kinds)
-
-        def change(conn: Connection) -> None:
-            now = get_webhook(conn, self._project_id, id_)
-            wanted = now.kinds if kinds is None else (tuple(kinds) or None)
-            change_webhook(conn, self._project_id, id_, url or now.url, wanted, now.subject, on_reject or now.on_reject)
-
-        await self._write(change)
-        return await self.get_webhook(webhook_id)
-
-    async def pause_webhook(self, webhook_id: str, *, reason: str = "by hand") -> d.Webhook:
-        await self._write(pause_webhook, self._project_id, parse_row_id("whk", webhook_id), reason)
-        return await self.get_webhook(webhook_id)
-
-    async def resume_webhook(self, webhook_id: str) -> d.Webhook:
-        await self._write(resume_webhook, self._project_id, parse_row_id("whk", webhook_id))
-        return await self.get_webhook(webhook_id)
-
-    async def replay_webhook(self, webhook_id: str, after: int) -> d.Webhook:
-        bounded(after, "after", 0, ROW_MAX)
-        await self._write(replay_webhook, self._project_id, parse_row_id("whk", webhook_id), after)
-        return await self.get_webhook(webhook_id)
-
-    async def rotate_webhook(self, webhook_id: str) -> d.WebhookSecret:
-        secret = secret_of(secrets.token_bytes(KEY_BYTES))
-        id_ = parse_row_id("whk", webhook_id)
-        await self._write(rotate_secret, self._project_id, id_, secret, OLD_SECRET_S)
-        return d.WebhookSecret(**dict(await self.get_webhook(webhook_id)), secret=secret)
-
-    async def test_webhook(self, webhook_id: str) -> d.TestDelivery:
-        row = await self._store.read(get_webhook, self._project_id, parse_row_id("whk", webhook_id))
-        clock = self._parts.clock
-        now_us, begun_s = clock.now_us(), clock.monotonic_s()
-        body = body_of_test(row, now_us)
-        async with self._post() as post:
-            answer = await post(row.url, signed_headers(row, f"dlv_{row.id}_test_{now_us}", now_us, body), body)
-        return d.TestDelivery(
-            delivered=answer.delivered, status=answer.status, error=answer.error,
-            took_ms=round(1000 * (clock.monotonic_s() - begun_s), 1),
-        )  # fmt: skip
-
-    async def remove_webhook(self, webhook_id: str) -> None:
-        await self._write(remove_webhook, self._project_id, parse_row_id("whk", webhook_id))
-
-    async def list_parked(
-        self, webhook_id: str, *, limit: int = 50, cursor: str | None = None
-    ) -> v.Page[d.ParkedChange]:
-        bounded(limit, "limit", 1, 1000)
-        id_ = parse_row_id("whk", webhook_id)
-        rows = await self._store.read(list_parked, self._project_id, id_, read_cursor(cursor) or 0, limit + 1)
-        shown = [d.ParkedChange(**{**asdict(row), "at": moment(row.at)}) for row in rows[:limit]]
-        return v.Page(items=shown, next_cursor=cursor_of(shown[-1].seq) if len(rows) > limit else None)
-
-    async def retry_parked(self, webhook_id: str, *, seq: int | None = None) -> int:
-        return await self._write(retry_parked, self._project_id, parse_row_id("whk", webhook_id), seq)
-
-    async def drop_parked(self, webhook_id: str, *, seq: int | None = None) -> int:
-        return await self._write(drop_parked, self._project_id, parse_row_id("whk", webhook_id), seq)
-
-    async def _check_url(self, url: str) -> None:
-        async with self._post() as post:
-            await post.check(url)
-
-    @asynccontextmanager
-    async def _post(self) -> AsyncIterator[HttpPost]:
-        from everkept.deliver.post import HttpPost  # an HTTP client, which hardly a process needs
-
-        settings = self._settings.webhooks
-        post = HttpPost(timeout_s=settings.timeout_s, allow_private=settings.allow_private)
-        try:
-            yield post
-        finally:
-            await post.close()
 
 
 async def _wait(heard: asyncio.Event, for_s: float) -> None:
@@ -289,22 +158,24 @@ def _own(consumer: str) -> None:
     check_name(consumer, "consumer")
     if is_reserved(consumer):
         raise InvalidInput(
-            f"{consumer!r} is a consumer of Everkept's own; a webhook is moved by its id, a wiki follows by itself",
+            f"{consumer!r} is a consumer of Everkept's own; webhooks are moved by their own commands, the wiki and NATS"
+            " follow by themselves",
             field="consumer",
         )
+
+
+def _by_hand(consumer: str) -> None:
+    """As `_own`, but an operator lets what publishes to NATS go back, too, or forgets how far it was."""
+    if consumer != NATS_CONSUMER:
+        _own(consumer)
 
 
 def _change(row: Row) -> v.Change:
     seq, kind, subject, thread, ref, at, data, name = row
     return v.Change(
-        id=change_id(name), seq=seq, kind=kind, subject=_kept(subject), thread=_kept(thread), ref=_kept(ref) or "",
+        id=change_id(name), seq=seq, kind=kind, subject=kept(subject), thread=kept(thread), ref=kept(ref) or "",
         at=moment(at), data=json.loads(data),
     )  # fmt: skip
-
-
-def _kept(name: str | None) -> str | None:
-    """None where the name's owner was erased."""
-    return None if is_erased(name) else name
 
 
 def consumer_view(row: ConsumerRow) -> v.Consumer:
@@ -313,14 +184,4 @@ def consumer_view(row: ConsumerRow) -> v.Consumer:
         oldest_at=when(row.oldest_at) if row.kept else None, held_by=row.owner, held_until=when(row.lease_until),
         acked_at=when(row.acked_at), created_at=moment(row.created_at), state=row.state, trouble=row.trouble,
         parked=row.parked,
-    )  # fmt: skip
-
-
-def _webhook(row: WebhookRow) -> d.Webhook:
-    return d.Webhook(
-        id=row_id("whk", row.id), name=row.name, url=row.url, kinds=None if row.kinds is None else list(row.kinds),
-        subject=_kept(row.subject_name), on_reject=row.on_reject, state=row.state, reason=row.reason,
-        cursor=row.cursor, lag=row.head - row.cursor, tries=row.tries, next_try_at=when(row.next_try_at),
-        failing_since=when(row.failing_since), last_status=row.last_status, last_error=row.last_error,
-        delivered_at=when(row.delivered_at), created_at=moment(row.created_at), parked=row.parked,
     )  # fmt: skip

@@ -28,9 +28,10 @@ class DeliveryService(Protocol):
         ...  # fmt: skip
 
     async def ack(self, consumer: str, up_to: int, *, fence: int | None = None) -> int:
-        """Move a consumer's cursor forward (never back); the cursor afterwards.
+        """Move a consumer's cursor forward (never back), to what it was given; the cursor afterwards.
 
-        Raises LeaseLost where it is not held under `fence` any more.
+        Raises LeaseLost where it is not held under `fence` any more, Conflict for a change that was not read as it, or
+        not since it was leased.
         """
         ...
 
@@ -50,7 +51,7 @@ class DeliveryService(Protocol):
     async def list_consumers(self) -> list[v.Consumer]: ...
     async def remove_consumer(self, consumer: str) -> None: ...
 
-    # ---- webhooks
+    # ---- webhooks; each is asked for by its id or its name
     async def add_webhook(
         self,
         name: str,
@@ -63,7 +64,8 @@ class DeliveryService(Protocol):
     ) -> d.WebhookSecret:
         """Send changes to `url` from now on, or from the one after `after` on. The secret is shown this once.
 
-        Raises Conflict for a name that is taken; InvalidInput for a private address, unless it is allowed.
+        Raises Conflict for a name that is taken; InvalidInput for one that looks like an id, and for a private
+        address, unless it is allowed.
         """
         ...  # fmt: skip
 
@@ -105,9 +107,9 @@ class DeliveryService(Protocol):
         self, webhook_id: str, *, limit: int = 50, cursor: str | None = None
     ) -> v.Page[d.ParkedChange]: ...
     async def retry_parked(self, webhook_id: str, *, seq: int | None = None) -> int:
-        """Send a parked change, or each, again, before what waits; how many."""
+        """Send a parked change, or each, again, before what waits; how many. Raises NotFound for one that is not."""
         ...
 
     async def drop_parked(self, webhook_id: str, *, seq: int | None = None) -> int:
-        """Never mind a parked change, or any; how many."""
+        """Never mind a parked change, or any; how many. Raises NotFound for one that is not parked."""
         ...

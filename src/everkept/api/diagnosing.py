@@ -11,13 +11,16 @@ import everkept
 from everkept.api import views as v
 from everkept.api.base import Cases
 from everkept.api.present import moment, when
+from everkept.api.status import nats_view
 from everkept.capture.agents.formats import FORMATS
 from everkept.capture.identity import look_at, with_root
 from everkept.capture.redaction import unusable_rules
 from everkept.capture.redaction.vendored import rules_without_pattern
 from everkept.capture.spool import Spool
 from everkept.config import Settings
+from everkept.deliver.nats_look import look_at_nats
 from everkept.domain.jobs import Uses
+from everkept.domain.nats_seen import NatsSeen
 from everkept.errors import InvalidInput
 from everkept.ports.clock import Clock
 from everkept.store.connection import Connection
@@ -47,8 +50,9 @@ class Diagnosing(Cases):
                 "embedder": None if tools.embedder is None else tools.embedder.pool,
             },
             project=self._project.name, subject=subject, full=full, rows_only=rows_only,
+            nats=await look_at_nats(self._settings.nats),
         )  # fmt: skip
-        return diagnosis_view(await self._store.read(diagnose, look))
+        return diagnosis_view(await self._store.read(diagnose, look), look.nats)
 
 
 def _sync(conn: Connection) -> str:
@@ -57,11 +61,14 @@ def _sync(conn: Connection) -> str:
 
 def diagnose_unopened(
     path: Path, settings: Settings, clock: Clock, pools: Mapping[Uses, str | None], *, project: str,
-    subject: str | None, full: bool,
+    subject: str | None, full: bool, nats: NatsSeen | None,
 ) -> v.Diagnosis:  # fmt: skip
     """Of a store that no process here serves: it may be missing, newer, damaged or locked, and is only read."""
-    look = Look(settings=settings, around=look_around(path), pools=pools, project=project, subject=subject, full=full)
-    return diagnosis_view(diagnose_file(look, clock))
+    look = Look(
+        settings=settings, around=look_around(path), pools=pools, project=project, subject=subject, full=full,
+        nats=nats,
+    )  # fmt: skip
+    return diagnosis_view(diagnose_file(look, clock), nats)
 
 
 def agents_around(home: Path, folder: Path, wired: Sequence[WiredAgent], user: Path) -> AgentsAround:
@@ -121,7 +128,7 @@ def _last_heard(agent: str, *heard: Mapping[str, int]) -> int | None:
     return max((each[agent] for each in heard if agent in each), default=None)
 
 
-def diagnosis_view(found: Diagnosis) -> v.Diagnosis:
+def diagnosis_view(found: Diagnosis, nats: NatsSeen | None = None) -> v.Diagnosis:
     return v.Diagnosis(
         ok=all(finding.chosen for finding in found.findings),
         looked=found.looked,
@@ -139,6 +146,7 @@ def diagnosis_view(found: Diagnosis) -> v.Diagnosis:
         dead_letters=found.dead_letters,
         erases_unfinished=found.erases_unfinished,
         held_back=found.held_back,
+        nats=nats_view(nats),
     )
 
 

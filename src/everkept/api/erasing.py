@@ -50,6 +50,7 @@ class Erasing(Cases):
                 given=dict(given),
             )
         word, name = given[0]
+        await self._require_unmerged()
         if word != "thread" and not dry_run:
             await self._take_in_what_waits()
         target = await self._store.read(self._target, word, name)
@@ -59,7 +60,7 @@ class Erasing(Cases):
             rows = dict(await self._store.read(plan_erase, self._project_id, target))
             rows |= {ASIDE: len(aside.own)} if aside.own else {}
             return v.ErasePlan(scope=scope, rows=rows, residue=None, dry_run=True, set_aside=len(aside.possible))
-        erasure = await self._store.write(erase, self._project_id, target)
+        erasure = await self._write(erase, self._project_id, target)
         await asyncio.to_thread(forget_packs, self._settings.home)
         forgotten = await forget_aside(self._settings.home, aside)
         if word == "project" and name == DEFAULT_PROJECT:

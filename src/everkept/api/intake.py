@@ -176,11 +176,15 @@ def _the_only(conn: Connection, project: str) -> Found:
 
 
 def identified(events: Sequence[AgentEvent], place: str) -> list[AgentEvent]:
-    """Events of one session under its identity in the world: two that are called alike in two places stay two."""
-    native, parent = events[0].session, events[0].parent
+    """Events of one session under its identity in the world: two that are called alike in two places stay two.
+
+    A session that names itself as the one that started it is nobody's sub-agent.
+    """
+    native, told = events[0].session, events[0].parent
+    parent = None if told == native else told
     starter = None if parent is None else session_identity(parent, within=place)
     identity = session_identity(native, within=starter or place)
-    if (identity, starter) == (native, parent):
+    if (identity, starter) == (native, told):
         return list(events)
     return [_renamed(event, identity, starter) for event in events]
 

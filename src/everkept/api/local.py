@@ -17,6 +17,7 @@ from everkept.api.reviews import Reviews
 from everkept.api.scoping import Scoping
 from everkept.api.settling import Settling
 from everkept.api.timeline import Timeline
+from everkept.api.webhooks import Webhooks
 from everkept.api.workstream_launches import Launches
 from everkept.api.workstreams import Workstreams
 
@@ -36,6 +37,7 @@ class LocalService(
     MergingProjects,
     Pausing,
     Deliveries,
+    Webhooks,
     Workstreams,
     Launches,
     Diagnosing,

@@ -88,8 +88,9 @@ class Operating(Cases):
 
     async def retry_job(self, job_id: str) -> v.Job:
         job = parse_row_id("job", job_id)
+        await self._require_unmerged()
         before = await self.get_job(job_id)
-        if not await self._store.write(retry_by_hand, self._project_id, job) and before.state == "dead":
+        if not await self._write(retry_by_hand, self._project_id, job) and before.state == "dead":
             return await self.get_job(job_id)  # another hand was first: one run is started
         if before.state != "dead":
             raise Conflict(
@@ -100,22 +101,24 @@ class Operating(Cases):
     async def retry_jobs(self, *, kind: str | None = None, cause: str | None = None) -> int:
         total = 0
         after = 0
-        while ids := await self._store.write(retry_dead, self._project_id, kind, cause, after, RETRY_CHUNK):
+        while ids := await self._write(retry_dead, self._project_id, kind, cause, after, RETRY_CHUNK):
             total += len(ids)
             after = ids[-1]
         return total
 
     async def discard_job(self, job_id: str, *, reason: str = "by hand") -> v.Job:
         job = parse_row_id("job", job_id)
+        await self._require_unmerged()
         before = await self.get_job(job_id)
-        if not await self._store.write(discard_by_hand, self._project_id, job, reason):
+        if not await self._write(discard_by_hand, self._project_id, job, reason):
             raise Conflict(f"job {job_id} is {before.state} already", id=job_id, state=before.state)
         return await self.get_job(job_id)
 
     async def release_job(self, job_id: str) -> v.Job:
         job = parse_row_id("job", job_id)
+        await self._require_unmerged()
         before = await self.get_job(job_id)
-        if not await self._store.write(release_by_hand, self._project_id, job):
+        if not await self._write(release_by_hand, self._project_id, job):
             raise Conflict(
                 f"job {job_id} is {before.state}; only a leased job is released", id=job_id, state=before.state
             )

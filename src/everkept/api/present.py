@@ -18,7 +18,7 @@ from everkept.errors import InvalidInput
 from everkept.store.facts import FactRow
 from everkept.store.joblist import JobRow
 from everkept.store.pauses import PauseRow, why_job_waits
-from everkept.store.projects import ProjectRow
+from everkept.store.projects import ProjectRow, is_erased
 from everkept.store.receipts import ReceiptRow
 from everkept.store.streams import EVIDENCE_NEVER, EventRow, StreamRow
 from everkept.store.windows import StageRow, WindowRow
@@ -30,6 +30,11 @@ _LAST_US = (datetime.max.replace(tzinfo=UTC) - _DAY - _EPOCH) // timedelta(micro
 ROW_MAX = 2**63 - 1
 """The largest number that the store holds."""
 _CURSOR = re.compile(rb"\d{1,18}")
+
+
+def kept(name: str | None) -> str | None:
+    """None where the name's owner was erased."""
+    return None if is_erased(name) else name
 
 
 def when(us: int | None, zone_min: int | None = None) -> datetime | None:

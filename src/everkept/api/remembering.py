@@ -288,7 +288,7 @@ class Remembering(Capturing):
         scheduled = 0
         if not dry_run:
             before = None
-            while chunk := await self._store.write(reprocess_chunk, selection, before):
+            while chunk := await self._write(reprocess_chunk, selection, before):
                 scheduled += chunk.scheduled
                 before = chunk.last
                 if chunk.done:

@@ -33,7 +33,7 @@ class ReviewLooks(Cases):
         waiting = staged = 0
         refused: list[Refusal] = []
         for chunk in _chunks(found):
-            more = await self._store.write(note_looks, self._project_id, chunk, self._settings)
+            more = await self._write(note_looks, self._project_id, chunk, self._settings)
             waiting, staged, refused = waiting + more[0], staged + more[1], [*refused, *more[2]]
         return r.StaleFound(
             waiting=waiting, staged=staged, refused=[r.RefusedDraft(what=x.what, reason=x.reason) for x in refused]

@@ -58,7 +58,7 @@ class Reviews(Cases):
 
     async def _reopen(self, since: datetime) -> int:
         reopened, after, since_us = 0, 0, microseconds(since, "since")
-        while numbers := await self._store.write(reopen_imported, self._project_id, since_us, after, REOPEN_AT_ONCE):
+        while numbers := await self._write(reopen_imported, self._project_id, since_us, after, REOPEN_AT_ONCE):
             reopened, after = reopened + len(numbers), numbers[-1]
         return reopened
 

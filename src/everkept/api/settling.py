@@ -16,7 +16,7 @@ class Settling(Cases):
         until = self._parts.clock.monotonic_s() + timeout_s
         after = 0
         while True:
-            after = await self._store.write(end_chunk, self._project_id, self._settings, after)
+            after = await self._write(end_chunk, self._project_id, self._settings, after)
             if after == 0:
                 break
         while not await self._store.read(is_settled, self._project_id, self._settings):

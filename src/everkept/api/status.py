@@ -8,6 +8,7 @@ from typing import Any
 from everkept.api import views as v
 from everkept.api.base import Parts
 from everkept.api.present import moment, pause_view, when
+from everkept.domain.nats_seen import NatsSeen
 from everkept.store.projects import shown_name
 from everkept.store.status import StatusRow
 from everkept.store.store import Store
@@ -48,6 +49,7 @@ def status_view(row: StatusRow, store: Store, parts: Parts, version: str) -> v.S
             {**asdict(lane), "project": shown_name(lane.project), "subject": shown_name(lane.subject)}
             for lane in row.lanes
         ],
+        nats=nats_view(parts.nats.seen),
         reviews=[v.ReviewProgress(**_times(asdict(p), "reached_at", "woke_at")) for p in row.reviews],
     )
 
@@ -56,13 +58,26 @@ def confined(status: v.Status) -> v.Status:
     """What the holder of a project's key may know: nothing of the machine, the workers or what other keys did."""
     store = {name: status.store[name] for name in ("library", "journal_mode", "degraded") if name in status.store}
     return status.model_copy(update={
-        "store": store, "workers": [], "refused_finishes": 0, "asked_again": 0,
+        "store": store, "workers": [], "nats": None, "refused_finishes": 0, "asked_again": 0,
         "periodic": [p.model_copy(update={"last_error": None, "rows_repaired": 0}) for p in status.periodic],
         "providers": [
             p.model_copy(update={"name": p.name.partition(":")[0], "reason": None, "in_flight": 0, "waiting": 0})
             for p in status.providers
         ],
     })  # fmt: skip
+
+
+def nats_view(seen: NatsSeen | None) -> v.Nats | None:
+    if seen is None:
+        return None
+    return v.Nats(
+        server=seen.server, connected=seen.connected, trouble=seen.trouble, since=when(seen.since),
+        streams=[
+            v.NatsStream(name=s.name, replicas=s.replicas, messages=s.messages, differs=list(s.differs))
+            for s in seen.streams
+        ],
+        pending=seen.pending, unacknowledged=seen.unacknowledged, redelivered=seen.redelivered,
+    )  # fmt: skip
 
 
 def _item(item: Any) -> v.StuckItem:

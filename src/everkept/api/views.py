@@ -440,6 +440,30 @@ class ProjectMerge(View):
     done_at: datetime | None
 
 
+class NatsStream(View):
+    name: str
+    replicas: int
+    messages: int
+    differs: list[str]
+    """How it is set up otherwise than Everkept would have made it, where that voids what is promised."""
+
+
+class Nats(View):
+    """NATS as this process sees it."""
+
+    server: str
+    connected: bool
+    trouble: str | None
+    since: datetime | None
+    """When the trouble began."""
+    streams: list[NatsStream]
+    pending: int
+    """Events that were not given to anybody yet."""
+    unacknowledged: int
+    redelivered: int
+    """Among those: given more than once."""
+
+
 class Status(View):
     version: str
     store: dict[str, Any]
@@ -475,6 +499,8 @@ class Status(View):
     """Who follows the changes, and how far each is."""
     merges: list[ProjectMerge] = []
     """Projects that are being merged now: what has not come yet is not found in the other one."""
+    nats: Nats | None = None
+    """None where this process does not attend to NATS."""
 
 
 class Finding(View):
@@ -516,6 +542,8 @@ class Diagnosis(View):
     erases_unfinished: int
     held_back: dict[str, int]
     """Facts that recall holds back, by reason; most of them are no fault."""
+    nats: Nats | None = None
+    """None where no server of it is set."""
 
 
 class Project(View):

@@ -78,7 +78,7 @@ def choose(conn: Connection, project: int, wish: Wish) -> Choice:
 def _workstream(conn: Connection, project: int, wish: Wish) -> tuple[WorkstreamRow, str]:
     place = wish.checkout.place
     if wish.workstream is not None:
-        return workstream_named(conn, project, wish.workstream), "the workstream was named"
+        return workstream_named(conn, project, wish.workstream), "the workstream was asked for"
     selected = selected_in(conn, project, place)
     if selected is not None:
         return selected, "the workstream is selected in this worktree"

@@ -27,7 +27,7 @@ from everkept.domain.packet import PacketEvent, compose_packet
 from everkept.domain.session import AgentEvent, session_identity
 from everkept.errors import InvalidInput, PacketGone
 from everkept.store.connection import Connection
-from everkept.store.launch_ends import Finish, Finished, finish_launch
+from everkept.store.launch_ends import SESSIONS_AT_ONCE, Finish, Finished, end_sessions, finish_launch
 from everkept.store.launch_events import note_delivery, note_events, require_same_delivery, require_same_numbers
 from everkept.store.launch_sessions import find_cursor
 from everkept.store.launches import (
@@ -212,6 +212,9 @@ class Launches(Cases):
             exit_code=exit_code,
         )  # fmt: skip
         done: Finished = await self._write(finish_launch, self._project_id, finish)
+        if done.launch.state == "finished" and fence == done.launch.fence:
+            while await self._write(end_sessions, self._project_id, row.id) == SESSIONS_AT_ONCE:
+                continue
         shown = launch_view(done.launch, self._parts.clock.now_us())
         return w.LaunchFinish(launch=shown, cursor=done.cursor, because=done.because, sessions=sessions)
 

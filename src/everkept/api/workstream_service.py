@@ -41,6 +41,16 @@ class WorkstreamService(Protocol):
         """
         ...
 
+    async def list_linked_sessions(
+        self, workstream: str, *, launch: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> v.Page[w.LinkedSession]:
+        """Newest first; before them those of which nothing was taken in yet, a few. `launch`: only its own."""
+        ...
+
+    async def list_launches(self, workstream: str, *, limit: int = 50, cursor: str | None = None) -> v.Page[w.Launch]:
+        """Newest first, without their packets."""
+        ...
+
     async def prepare_launch(
         self,
         owner: str,

@@ -21,7 +21,7 @@ class LinkedSession(View):
     agent: str
     native_id: str
     launch_id: str
-    """The launch that linked it."""
+    """The last launch that linked it."""
 
 
 class Packet(View):
@@ -118,7 +118,9 @@ class Workstream(View):
     """The launch that holds it; only one can."""
     last: Launch | None
     """The launch that was prepared last."""
+    session_count: int
     sessions: list[LinkedSession]
+    """The newest of them, twenty at most; empty in lists."""
 
 
 class WorkstreamEvent(View):

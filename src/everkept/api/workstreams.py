@@ -16,8 +16,14 @@ from everkept.domain.ids import event_id, parse_row_id, row_id
 from everkept.domain.session import own_name, shortened
 from everkept.errors import InvalidInput, NotFound
 from everkept.store.connection import Connection
-from everkept.store.launch_sessions import LinkedRow, sessions_of
-from everkept.store.launches import last_launch, live_launch
+from everkept.store.launch_sessions import (
+    NEWEST,
+    LinkedRow,
+    count_sessions,
+    linked_sessions,
+    unheard_sessions,
+)
+from everkept.store.launches import last_launch, list_launches, live_launch
 from everkept.store.ledger import LedgerEvent, events_after, find_events, ledger_sizes
 from everkept.store.workstreams import (
     WorkstreamRow,
@@ -31,6 +37,8 @@ from everkept.store.workstreams import (
 )
 
 PLACE_CHARS_MAX = 4_096
+SESSIONS_SHOWN = 20
+"""With a workstream itself; the list of them has all."""
 EVENT_CHARS_MAX = 4_000
 """Of an event in a list; the session's own events tell all of it."""
 _ID = re.compile(r"wst_[1-9]\d{0,17}")
@@ -66,7 +74,9 @@ class Workstreams(Cases):
         """By its id or its name. Raises NotFound."""
 
         def read(conn: Connection) -> w.Workstream:
-            return _views(conn, [workstream_named(conn, self._project_id, workstream)])[0]
+            row = workstream_named(conn, self._project_id, workstream)
+            newest = _sessions(conn, row.id, None, None, SESSIONS_SHOWN).items
+            return _views(conn, [row])[0].model_copy(update={"sessions": newest})
 
         return await self._store.read(read)
 
@@ -116,6 +126,32 @@ class Workstreams(Cases):
         found = [_event_view(e) for e in await self._store.read(read)]
         return v.Page(items=found[:limit], next_cursor=found[limit - 1].place if len(found) > limit else None)
 
+    async def list_linked_sessions(
+        self, workstream: str, *, launch: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> v.Page[w.LinkedSession]:
+        """Newest first; before them those of which nothing was taken in yet, a few. `launch`: only its own."""
+        bounded(limit, "limit", 1, 1000)
+        number = None if launch is None else parse_row_id("lch", launch)
+
+        def read(conn: Connection) -> v.Page[w.LinkedSession]:
+            of = workstream_named(conn, self._project_id, workstream).id
+            return _sessions(conn, of, number, read_cursor(cursor), limit)
+
+        return await self._store.read(read)
+
+    async def list_launches(self, workstream: str, *, limit: int = 50, cursor: str | None = None) -> v.Page[w.Launch]:
+        """Newest first, without their packets."""
+        bounded(limit, "limit", 1, 1000)
+
+        def read(conn: Connection) -> v.Page[w.Launch]:
+            of = workstream_named(conn, self._project_id, workstream).id
+            rows = list_launches(conn, self._project_id, of, read_cursor(cursor), limit + 1)
+            following = cursor_of(rows[limit - 1].id) if len(rows) > limit else None
+            now = conn.now()
+            return v.Page(items=[launch_view(row, now) for row in rows[:limit]], next_cursor=following)
+
+        return await self._store.read(read)
+
 
 def checked_workstream_name(name: str) -> str:
     """As it is kept. Raises InvalidInput, also for what looks like an id, by which it could not be asked for."""
@@ -143,13 +179,14 @@ def workstream_named(conn: Connection, project: int, workstream: str) -> Workstr
 
 
 def _views(conn: Connection, rows: Sequence[WorkstreamRow]) -> list[w.Workstream]:
+    """Without their sessions."""
     ids = [row.id for row in rows]
-    sizes, places, linked = ledger_sizes(conn, ids), places_of(conn, ids), sessions_of(conn, ids)
-    return [_view(conn, row, sizes.get(row.id, (0, None)), places[row.id], linked) for row in rows]
+    sizes, places, sessions = ledger_sizes(conn, ids), places_of(conn, ids), count_sessions(conn, ids)
+    return [_view(conn, row, sizes.get(row.id, (0, None)), places[row.id], sessions.get(row.id, 0)) for row in rows]
 
 
 def _view(
-    conn: Connection, row: WorkstreamRow, size: tuple[int, int | None], places: list[str], linked: Sequence[LinkedRow]
+    conn: Connection, row: WorkstreamRow, size: tuple[int, int | None], places: list[str], sessions: int
 ) -> w.Workstream:
     live = live_launch(conn, row.project, row.id)
     last = last_launch(conn, row.project, row.id)
@@ -158,8 +195,19 @@ def _view(
         id=row_id("wst", row.id), name=row.name, created_at=moment(row.created_at), entries=size[0],
         last_at=when(size[1]), selected_in=places, live=None if live is None else launch_view(live, now),
         last=None if last is None else launch_view(last, now),
-        sessions=[_linked_view(one) for one in linked if one.workstream == row.id],
+        session_count=sessions, sessions=[],
     )  # fmt: skip
+
+
+def _sessions(
+    conn: Connection, workstream: int, launch: int | None, before: int | None, limit: int
+) -> v.Page[w.LinkedSession]:
+    few = min(SESSIONS_SHOWN, limit - 1) if before is None else 0
+    unheard = unheard_sessions(conn, workstream, launch=launch, limit=few)
+    room = limit - len(unheard)
+    rows = linked_sessions(conn, workstream, launch=launch, before=before or NEWEST, limit=room + 1)
+    following = cursor_of(rows[room - 1].stream or 0) if len(rows) > room else None
+    return v.Page(items=[_linked_view(one) for one in [*unheard, *rows[:room]]], next_cursor=following)
 
 
 def _linked_view(row: LinkedRow) -> w.LinkedSession:

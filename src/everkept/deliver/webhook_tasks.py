@@ -15,8 +15,8 @@ from everkept.store.webhook_sending import due_webhooks
 
 LOOK_S: Final = 1.0
 """Longest time between two looks: what another process commits, and waits that are over, are found then."""
-GATHER_S: Final = 0.01
-"""What is committed close together is looked for once."""
+APART_S: Final = 0.01
+"""Shortest time between two looks: one commit is looked for at once, and those close behind it together."""
 LEAVE_S: Final = 2.0
 """How long a delivery that is under way may take once the process is to end; it is made again elsewhere."""
 _log = structlog.get_logger("everkept.webhooks")
@@ -41,8 +41,8 @@ class WebhookTasks:
                     heard.clear()
                     self._ended.clear()
                     await self.look()
+                    await asyncio.sleep(APART_S)
                     await _first(stopped, heard, self._ended)
-                    await asyncio.sleep(GATHER_S)
         finally:
             stopped.cancel()
             await self._leave()

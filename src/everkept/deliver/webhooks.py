@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -119,27 +119,40 @@ class WebhookSender:
         return await (self._again(batch, lease) if batch.parked else self._in_order(batch, lease))
 
     async def _in_order(self, batch: Batch, lease: _Lease) -> bool:
-        webhook, rejections = batch.webhook, batch.webhook.rejections
+        webhook = batch.webhook
         for change in batch.changes:
             answer = await self._try(webhook, change, lease)
-            if not await self._note(webhook, lease, change[0], answer, rejections):
+            if not await self._note(webhook, lease, change[0], answer):
                 return False
-            rejections = 0
+            webhook = replace(webhook, tries=0, rejections=0, failing_since=None)
         if not batch.changes or batch.changes[-1][0] < batch.through:
             await self._store.write(note_covered, webhook, lease.fence, batch.through)
         return True
 
-    async def _note(self, webhook: WebhookRow, lease: _Lease, seq: int, answer: Answer, rejections: int) -> bool:
-        """Write down what came of a try; whether the next change may be sent now."""
+    async def _note(self, webhook: WebhookRow, lease: _Lease, seq: int, answer: Answer) -> bool:
+        """Write down what came of a try, and log what is news; whether the next change may be sent now."""
+        log = _log.bind(webhook=webhook.name, project=webhook.project_name, change=seq)
         if answer.status is not None and answer.delivered:
-            return await self._store.write(note_delivered, webhook, lease.fence, seq, answer.status)
+            goes_on = await self._store.write(note_delivered, webhook, lease.fence, seq, answer.status)
+            if webhook.failing_since is not None:
+                log.warning("a webhook delivers again", failed_since=_time(webhook.failing_since))
+            return goes_on
         failed = self._failed(webhook, seq, answer)
-        if failed.rejected and webhook.on_reject == "park" and rejections + 1 >= REJECTIONS_MAX:
-            return await self._store.write(note_parked, webhook, lease.fence, failed, rejections + 1)
-        dead = await self._store.write(note_failed, webhook, lease.fence, failed, self._settings.give_up_s)
+        tries = webhook.rejections + 1
+        if failed.rejected and webhook.on_reject == "park" and tries >= REJECTIONS_MAX:
+            goes_on, dead = await self._store.write(note_parked, webhook, lease.fence, failed, tries)
+            log.warning("a change is parked: the receiver rejects it", why=failed.error)
+        else:
+            goes_on, dead = False, await self._store.write(
+                note_failed, webhook, lease.fence, failed, self._settings.give_up_s
+            )  # fmt: skip
+            if webhook.failing_since is None:
+                log.warning("a webhook fails; it is tried again", why=failed.error, wait_s=round(failed.wait_s, 1))
+            if failed.rejected and tries == REJECTIONS_MAX:
+                log.warning("a change that the receiver rejects holds up what follows", why=failed.error)
         if dead is not None:
-            _log.error("a webhook is dead", webhook=webhook.name, project=webhook.project_name, why=dead)
-        return False
+            log.error("a webhook is dead", why=dead)
+        return goes_on
 
     async def _again(self, batch: Batch, lease: _Lease) -> bool:
         """Another try of a parked change, outside the order."""

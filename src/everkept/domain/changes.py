@@ -21,6 +21,8 @@ ERASED: Final = "memory.erased"
 WEBHOOK: Final = "webhook:"
 RESERVED: Final = (WEBHOOK, "wiki")
 """How the names of Everkept's own consumers begin."""
+NATS_CONSUMER: Final = "nats"
+"""Publishes the changes to NATS: nobody else leases or acknowledges it, and an operator may let it go back."""
 
 
 def expand_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
@@ -46,4 +48,4 @@ def webhook_consumer(name: str) -> str:
 
 def is_reserved(consumer: str) -> bool:
     """Whether a consumer is one of Everkept's own, which nobody else leases, moves or removes."""
-    return consumer.startswith(RESERVED)
+    return consumer.startswith(RESERVED) or consumer == NATS_CONSUMER

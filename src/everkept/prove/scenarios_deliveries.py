@@ -7,7 +7,7 @@ from typing import Final
 
 from everkept.deliver.post import Answer
 from everkept.deliver.webhooks import REJECTIONS_MAX, WebhookSender
-from everkept.domain.changes import webhook_consumer
+from everkept.domain.changes import NATS_CONSUMER, webhook_consumer
 from everkept.domain.signatures import ID, secret_of
 from everkept.prove.scenario import Scenario
 from everkept.prove.scenarios_agents import do
@@ -15,6 +15,7 @@ from everkept.prove.stage import DAY_S, Stage
 from everkept.store.changes import acknowledge
 from everkept.store.consumers import hold_consumer, remove_consumer, replay_consumer
 from everkept.store.projects import DEFAULT_PROJECT
+from everkept.store.relays import next_changes, settle_relay, take_relay
 from everkept.store.webhooks import (
     NewWebhook,
     add_webhook,
@@ -33,6 +34,9 @@ URL: Final = "https://crm.example/hook"
 SECRET: Final = secret_of(bytes(range(32)))
 _STATE: Final = "select state from webhooks"
 _PARKED: Final = "select count(*) from parked_changes"
+_PASSED_AND_PARKED: Final = """
+select min((select cursor from consumers where name = 'webhook:crm'), 1) || ' ' || count(*) from parked_changes"""
+"""Of the first change: it is passed by in the commit that parks it."""
 _OK: Final = Answer(status=200, error=None)
 _REJECTED: Final = Answer(status=422, error="it answered 422")
 _DOWN: Final = Answer(status=None, error="it cannot be reached: connection refused")
@@ -78,12 +82,13 @@ def _sent(s: Stage) -> None:
 
 def _parked(s: Stage) -> None:
     """The first is rejected until it is parked; then it is dropped, and what comes next is taken back by a retry."""
-    _send(s, *[_REJECTED] * REJECTIONS_MAX, _OK, tries=REJECTIONS_MAX)
+    _send(s, _REJECTED, tries=REJECTIONS_MAX - 1)
+    do(s, "park", lambda: _send(s, _REJECTED, _OK), sql=_PASSED_AND_PARKED, after="1 1")
     project = s.project_id()
     s.write(retry_parked, project, 1, None)
     _send(s, _REJECTED)
     s.write(retry_parked, project, 1, None)
-    _send(s, _OK)
+    do(s, "take back", lambda: _send(s, _OK), sql=_PASSED_AND_PARKED, after="1 0")
 
 
 def _one_parked(s: Stage) -> None:
@@ -137,6 +142,18 @@ def _forget(s: Stage) -> None:
     do(s, "remove", lambda: s.write(remove_consumer, s.project_id(), "mirror"), sql=gone, after=0)
 
 
+def _relayed(s: Stage) -> None:
+    """Leased, given to the server, which has it before the cursor moves; then the next one's turn."""
+    project = s.project_id()
+    for owner in ("one", "another"):
+        fence = s.write(take_relay, project, NATS_CONSUMER, owner, 30.0)
+        changes = s.read(next_changes, project, NATS_CONSUMER)
+        upto = int(changes[-1][0]) if changes else None
+        if upto is not None:
+            s.record.asked("ack", project=DEFAULT_PROJECT, consumer=NATS_CONSUMER, upto=upto)
+        s.write(settle_relay, project, NATS_CONSUMER, owner, fence, upto)
+
+
 def _other_project(s: Stage) -> None:
     s.run(s.service().create_project("work"))
     s.add("chat", "I live in Lisbon.", key="chat", project="work")
@@ -160,6 +177,7 @@ def _add(s: Stage) -> None:
 DELIVERY_SCENARIOS: Final = (
     Scenario(name="consumer-held", prepare=_hooked, act=_held),
     Scenario(name="consumer-removed", prepare=_followed, act=_forget),
+    Scenario(name="changes-relayed", prepare=_hooked, act=_relayed),
     Scenario(name="webhook-added", act=_add),
     Scenario(name="webhook-sent", prepare=_hooked, act=_sent),
     Scenario(name="webhook-parked", prepare=_hooked, act=_parked),

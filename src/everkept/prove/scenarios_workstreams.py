@@ -90,13 +90,13 @@ def _take_over(s: Stage) -> None:
 
 
 def _link_late(s: Stage) -> None:
-    """A finish names a session that comes by an import afterwards, and one that was there before; a packet gets its
-    receiver when a new session is linked."""
-    s.run(_ingest(s, _prompt("Told before", TWO)))
+    """A finish names a session that comes by an import afterwards, and one that was there before with its sub-agent;
+    a packet gets its receiver when a new session is linked."""
+    s.run(_ingest(s, _prompt("Told before", TWO), _prompt("As a sub-agent", "sub", parent=TWO)))
     one = s.run(s.service().prepare_launch("ana", checkout=HERE, key="k1", agent="claude-code"))
     s.run(s.service().accept_launch(one.id))
     linked = "select count(*) from launch_sessions where launch_id = 1"
-    for count, native in enumerate((ONE, TWO), 1):
+    for native, count in ((ONE, 1), (TWO, 3)):
         name = lambda native=native: s.run(  # noqa: E731
             s.service().finish_launch(one.id, fence=one.fence, native_session=native)
         )

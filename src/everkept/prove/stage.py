@@ -261,8 +261,14 @@ class Stage:
                 return ProjectTarget()
 
     def ack(self, consumer: str, upto: int, project: str = DEFAULT_PROJECT) -> None:
+        """What it was given."""
+
+        async def read_and_ack() -> int:
+            await self.service(project).changes(consumer=consumer)
+            return await self.service(project).ack(consumer, upto)
+
         self.asking(
-            "ack", lambda: self.run(self.service(project).ack(consumer, upto)), lambda cursor: {"cursor": cursor},
+            "ack", lambda: self.run(read_and_ack()), lambda cursor: {"cursor": cursor},
             project=project, consumer=consumer, upto=upto,
         )  # fmt: skip
 

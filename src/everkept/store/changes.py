@@ -88,7 +88,8 @@ _ACK = text("""
 update consumers set cursor = :upto, acked_at = :now where project_id = :project and name = :name and cursor < :upto
   and (:fence is null or (fence = :fence and lease_until > :now))""")
 _LEASE = text("""
-update consumers set owner = :owner, lease_until = :until, fence = fence + 1
+update consumers set owner = :owner, lease_until = :until, fence = fence + 1,
+  handed_out = cursor
 where project_id = :project and name = :name and (lease_until is null or lease_until <= :now or owner = :owner)
 returning fence""")
 
@@ -125,8 +126,7 @@ def require_kept(conn: Connection, project: int, after: int) -> int:
     head = find_head(conn, project)
     if after > head:
         raise NotFound(f"there is no change {after}; the newest is {head}", after=after, head=head)
-    floor = conn.scalar(_FLOOR, {"project": project})
-    oldest = head + 1 if floor is None else int(floor)
+    oldest = find_oldest(conn, project)
     if after + 1 < oldest:
         raise CursorExpired(
             f"changes up to {oldest - 1} are no longer kept; start from a snapshot", oldest=oldest, after=after
@@ -137,6 +137,12 @@ def require_kept(conn: Connection, project: int, after: int) -> int:
 def find_head(conn: Connection, project: int) -> int:
     """The newest change of the project; 0 where there is none."""
     return int(conn.scalar(_HEAD, {"project": project}) or 0)
+
+
+def find_oldest(conn: Connection, project: int) -> int:
+    """The oldest change that is kept; the number of the next one where none is."""
+    floor = conn.scalar(_FLOOR, {"project": project})
+    return find_head(conn, project) + 1 if floor is None else int(floor)
 
 
 def find_cursor(conn: Connection, project: int, name: str) -> int:

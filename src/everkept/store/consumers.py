@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from sqlalchemy import text
 
 from everkept.errors import Conflict, LeaseLost, NotFound
-from everkept.store.changes import CONSUMERS_MAX, ensure_consumer, lease_consumer, require_kept
+from everkept.store.changes import (
+    CONSUMERS_MAX,
+    acknowledge,
+    ensure_consumer,
+    find_head,
+    lease_consumer,
+    require_kept,
+)
 from everkept.store.connection import Connection
 
 
@@ -65,7 +72,12 @@ _RENEW = text("""
 update consumers set lease_until = :until
 where project_id = :project and name = :name and fence = :fence and lease_until > :now""")
 _REPLAY = text("""
-update consumers set cursor = :after where project_id = :project and name = :name""")
+update consumers set cursor = :after, handed_out = :after where project_id = :project and name = :name""")
+_HANDED_OUT = text("""
+select max(cursor, handed_out), :fence is null or (fence = :fence and lease_until > :now) from consumers
+where project_id = :project and name = :name""")
+_HAND_OUT = text("""
+update consumers set handed_out = :through where project_id = :project and name = :name and handed_out < :through""")
 _FENCE_OFF = text("""
 update consumers set fence = fence + 1, owner = null, lease_until = null
 where project_id = :project and name = :name""")
@@ -120,6 +132,31 @@ def hold_consumer(
             free_in_s=free_in_s,
         )  # fmt: skip
     return Held(fence=taken, until=until)
+
+
+def find_handed_out(conn: Connection, project: int, name: str) -> int:
+    """How far it was given changes since it was leased, or made; 0 for one never seen."""
+    row = conn.first(_HANDED_OUT, {"project": project, "name": name, "fence": None, "now": conn.now()})
+    return 0 if row is None else int(row[0])
+
+
+def note_handed_out(conn: Connection, project: int, name: str, through: int) -> None:
+    """It is given changes up to `through`, and may acknowledge them. Raises Conflict where there are too many."""
+    ensure_consumer(conn, project, name)
+    conn.run(_HAND_OUT, {"project": project, "name": name, "through": through})
+
+
+def acknowledge_read(conn: Connection, project: int, name: str, upto: int, fence: int | None) -> int:
+    """As `acknowledge`, of what was handed out. Raises Conflict for a change that nobody was given as this consumer."""
+    at = {"project": project, "name": name, "fence": fence, "now": conn.now()}
+    handed_out, held = conn.first(_HANDED_OUT, at) or (0, fence is None)
+    if held and handed_out < upto <= find_head(conn, project):
+        raise Conflict(
+            f"{name!r} was given changes up to {handed_out} and cannot have worked {upto}; read them as this consumer"
+            " first, and under its lease where it has one",
+            consumer=name, up_to=upto, handed_out=handed_out,
+        )  # fmt: skip
+    return acknowledge(conn, project, name, upto, fence)
 
 
 def replay_consumer(conn: Connection, project: int, name: str, after: int) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
+
+from sqlalchemy import text
 
 from everkept.domain.ids import row_id
 from everkept.store.connection import Connection
 from everkept.store.launch_events import has_gap
-from everkept.store.launch_sessions import NativeSession, link_session, sessions_of_launch, set_source_cursor
+from everkept.store.launch_sessions import NativeSession, link_session, set_source_cursor
 from everkept.store.launches import LaunchRow, end_launch, get_launch, tell_end
 from everkept.store.sessions import end_session, find_session, stream_name
 from everkept.store.streams import find_stream
@@ -43,8 +45,8 @@ def finish_launch(conn: Connection, project: int, finish: Finish) -> Finished:
     if finish.native is not None:
         _link(conn, row, finish.native)
         row = get_launch(conn, project, finish.launch)
-    if finish.fence == row.fence and end_launch(conn, row):
-        _end_sessions(conn, row)
+    if finish.fence == row.fence:
+        end_launch(conn, row)
     fate, because = _fate(conn, row, finish)
     if fate == "taken" and row.source_cursor is None:
         assert finish.source_cursor is not None
@@ -60,12 +62,22 @@ def _link(conn: Connection, row: LaunchRow, native: str) -> None:
     link_session(conn, row.project, session, row.id)
 
 
-def _end_sessions(conn: Connection, row: LaunchRow) -> None:
-    """Their agent has ended, and what they did is to be digested now."""
-    for linked in sessions_of_launch(conn, row.id):
-        session = find_session(conn, row.project, linked)
-        if session is not None:
-            end_session(conn, session)
+_GOING_ON = text("""
+select l.stream_id from launch_sessions l join streams s on s.id = l.stream_id and s.erased_at is null
+  join subjects u on u.id = s.subject_id and u.erased_at is null
+where l.launch_id = :launch and s.covered_seq < s.last_seq and s.end_through < s.last_seq
+order by l.stream_id limit :limit""")
+SESSIONS_AT_ONCE: Final = 25
+
+
+def end_sessions(conn: Connection, project: int, launch: int) -> int:
+    """Their agent has ended, and what they did is to be digested now; how many, `SESSIONS_AT_ONCE` at most."""
+    streams = conn.rows(_GOING_ON, {"launch": launch, "limit": SESSIONS_AT_ONCE})
+    for (stream,) in streams:
+        session = find_session(conn, project, stream)
+        assert session is not None
+        end_session(conn, session)
+    return len(streams)
 
 
 def _fate(conn: Connection, row: LaunchRow, finish: Finish) -> tuple[Fate, str]:

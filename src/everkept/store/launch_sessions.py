@@ -11,8 +11,8 @@ from sqlalchemy import text
 
 from everkept.domain.ids import row_id
 from everkept.store.changes import NewChange, record_changes
-from everkept.store.connection import Connection
-from everkept.store.ledger import holds_stream, note_linked
+from everkept.store.connection import Connection, Row
+from everkept.store.ledger import note_linked
 
 _ADOPT = text("""
 update launch_sessions set stream_id = :stream
@@ -28,7 +28,23 @@ insert into launch_sessions(project_id, workstream_id, launch_id, agent, native_
 select p.project_id, p.workstream_id, p.launch_id, :agent, :native, :stream, :now from launch_sessions p
 where p.project_id = :project and p.agent = :agent and p.native_id = :parent
 on conflict do nothing returning launch_id, workstream_id""")
-_LAST = text("select last_seq, subject_id from streams where id = :stream")
+_LINK_BELOW = text("""
+with recursive below(native_id) as (
+  select :native union select c.native_id from below b
+    join sessions c on c.project_id = :project and c.agent = :agent and c.parent = b.native_id)
+insert into launch_sessions(project_id, workstream_id, launch_id, agent, native_id, stream_id, linked_at)
+select l.project_id, l.workstream_id, l.id, c.agent, c.native_id, c.stream_id, :now from launches l, below b
+  join sessions c on c.project_id = :project and c.agent = :agent and c.native_id = b.native_id
+  join streams s on s.id = c.stream_id and s.erased_at is null
+  join subjects u on u.id = s.subject_id and u.erased_at is null
+where l.id in (select value from json_each(:launches)) and b.native_id <> :native
+on conflict do nothing returning stream_id""")
+_UNTOLD = text("""
+select distinct l.workstream_id, l.stream_id, s.subject_id, s.last_seq from launch_sessions l
+  join streams s on s.id = l.stream_id and s.last_seq > 0
+where l.stream_id in (select value from json_each(:streams)) and not exists (
+  select 1 from workstream_ledger w where w.stream_id = l.stream_id and w.workstream_id = l.workstream_id)
+order by l.workstream_id, l.stream_id""")
 _RECEIVE = text("""
 update launches set native_id = :native
 where id in (select value from json_each(:launches)) and agent = :agent and native_id is null
@@ -47,11 +63,20 @@ _SOURCE = text("""
 insert into workstream_cursors(workstream_id, agent, native_id, source_cursor)
 values(:workstream, :agent, :native, :cursor)
 on conflict(workstream_id, agent, native_id) do update set source_cursor = excluded.source_cursor""")
-_OF_WORKSTREAMS = text("""
-select l.workstream_id, l.stream_id, l.agent, l.native_id, min(l.launch_id) from launch_sessions l
-where l.workstream_id in (select value from json_each(:workstreams))
-group by l.workstream_id, l.agent, l.native_id order by l.workstream_id, min(l.launch_id), min(l.linked_at)""")
-_OF_LAUNCH = text("select stream_id from launch_sessions where launch_id = :launch and stream_id is not null")
+_LINKED = """
+select l.stream_id, l.agent, l.native_id, max(l.launch_id) from launch_sessions l
+where l.workstream_id = :workstream and (:launch is null or l.launch_id = :launch) """
+_HEARD = text(f"""{_LINKED} and l.stream_id < :before
+group by l.stream_id, l.agent, l.native_id order by l.stream_id desc limit :limit""")
+_UNHEARD = text(f"""{_LINKED} and l.stream_id is null
+group by l.stream_id, l.agent, l.native_id order by max(l.launch_id) desc limit :limit""")
+_COUNTS = text("""
+select d.workstream_id, count(*) from (
+  select distinct l.workstream_id, l.agent, l.native_id from launch_sessions l
+  where l.workstream_id in (select value from json_each(:workstreams))) d
+group by d.workstream_id""")
+NEWEST: Final = 1 << 62
+"""Before it comes every session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +91,8 @@ class NativeSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedRow:
-    workstream: int
+    """`launch`: the last one that linked it."""
+
     stream: int | None
     agent: str
     native: str
@@ -76,34 +102,37 @@ class LinkedRow:
 def link_session(conn: Connection, project: int, session: NativeSession, launch: int | None) -> None:
     """Link it to the launch, to those that named it before, and to those of the session that started it.
 
-    The workstream gets what it has told so far under a number of its own. Linking again changes nothing; a launch that
-    is not one of the project links nothing.
+    With it those that it started, and that these started, whenever they came. The workstream gets what each has told so
+    far under a number of its own. Linking again changes nothing; a launch that is not one of the project links nothing.
     """
     asked = {
         "project": project, "agent": session.agent, "native": session.native, "stream": session.stream,
         "parent": session.parent, "launch": launch, "now": conn.now(),
     }  # fmt: skip
-    linked = conn.rows(_ADOPT, asked) if session.stream is not None else []
-    linked += conn.rows(_LINK, asked) if launch is not None else []
-    linked += conn.rows(_LINK_CHILD, asked) if session.parent is not None else []
-    if session.stream is not None:
-        _catch_up(conn, project, session.stream, list(dict.fromkeys(workstream for _, workstream in linked)))
-    if linked and session.parent is None:
-        _receive(conn, session, [launch for launch, _ in linked])
-
-
-def _catch_up(conn: Connection, project: int, stream: int, workstreams: Sequence[int]) -> None:
-    fresh = [w for w in workstreams if not holds_stream(conn, w, stream)]
-    row = conn.first(_LAST, {"stream": stream}) if fresh else None
-    if row is None or not row[0]:
+    rows = conn.rows(_ADOPT, asked) if session.stream is not None else []
+    rows += conn.rows(_LINK, asked) if launch is not None else []
+    rows += conn.rows(_LINK_CHILD, asked) if session.parent is not None else []
+    linked = list(dict.fromkeys(number for number, _ in rows))
+    if not linked:
         return
-    last, subject = row
-    for workstream in fresh:
-        seq = record_changes(conn, project, [NewChange(
+    below = [stream for (stream,) in conn.rows(_LINK_BELOW, {**asked, "launches": json.dumps(linked)})]
+    _catch_up(conn, project, below if session.stream is None else [session.stream, *below])
+    if session.parent is None:
+        _receive(conn, session, linked)
+
+
+def _catch_up(conn: Connection, project: int, streams: Sequence[int]) -> None:
+    """What they told before they were linked."""
+    untold = conn.rows(_UNTOLD, {"streams": json.dumps(list(streams))})
+    last = record_changes(conn, project, [
+        NewChange(
             kind="workstream.linked", ref=row_id("wst", workstream), subject=subject, stream=stream,
-            data={"last_seq": last},
-        )])  # fmt: skip
-        note_linked(conn, workstream, stream, last, seq)
+            data={"last_seq": last_seq},
+        )
+        for workstream, stream, subject, last_seq in untold
+    ])  # fmt: skip
+    for seq, (workstream, stream, _, last_seq) in enumerate(untold, last - len(untold) + 1):
+        note_linked(conn, workstream, stream, last_seq, seq)
 
 
 def _receive(conn: Connection, session: NativeSession, launches: Sequence[int]) -> None:
@@ -135,12 +164,23 @@ def set_source_cursor(conn: Connection, workstream: int, agent: str, native: str
     conn.run(_SOURCE, {"workstream": workstream, "agent": agent, "native": native, "cursor": cursor})
 
 
-def sessions_of(conn: Connection, workstreams: Sequence[int]) -> list[LinkedRow]:
-    """By workstream, in the order in which they were linked."""
-    rows = conn.rows(_OF_WORKSTREAMS, {"workstreams": json.dumps(list(workstreams))})
-    return [LinkedRow(workstream=r[0], stream=r[1], agent=r[2], native=r[3], launch=r[4]) for r in rows]
+def linked_sessions(
+    conn: Connection, workstream: int, *, launch: int | None, before: int, limit: int
+) -> list[LinkedRow]:
+    """Of one launch, or of all (None): those that told anything, the newest first, from before stream `before` on."""
+    asked = {"workstream": workstream, "launch": launch, "before": before, "limit": limit}
+    return [_linked(r) for r in conn.rows(_HEARD, asked)]
 
 
-def sessions_of_launch(conn: Connection, launch: int) -> list[int]:
-    """Their streams."""
-    return [r[0] for r in conn.rows(_OF_LAUNCH, {"launch": launch})]
+def unheard_sessions(conn: Connection, workstream: int, *, launch: int | None, limit: int) -> list[LinkedRow]:
+    """As `linked_sessions`, those of which nothing was taken in yet, as the launches that named them."""
+    return [_linked(r) for r in conn.rows(_UNHEARD, {"workstream": workstream, "launch": launch, "limit": limit})]
+
+
+def _linked(r: Row) -> LinkedRow:
+    return LinkedRow(stream=r[0], agent=r[1], native=r[2], launch=r[3])
+
+
+def count_sessions(conn: Connection, workstreams: Sequence[int]) -> dict[int, int]:
+    """{workstream: sessions}; those without any are left out."""
+    return dict(conn.rows(_COUNTS, {"workstreams": json.dumps(list(workstreams))}))

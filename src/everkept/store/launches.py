@@ -99,6 +99,10 @@ _BY_ID = text(_COLUMNS + "and l.id = :id")
 _BY_KEY = text(_COLUMNS + "and l.key_hash = :key")
 _LIVE_OF = text(_COLUMNS + "and l.workstream_id = :workstream and l.state in ('prepared', 'running')")
 _LAST_OF = text(_COLUMNS + "and l.workstream_id = :workstream order by l.id desc limit 1")
+_LIST_OF = text(
+    _COLUMNS
+    + "and l.workstream_id = :workstream and (:before is null or l.id < :before) order by l.id desc limit :limit"
+)
 _PROJECT = text(f"select {shown('p')} from launches l join projects p on p.id = l.project_id where l.id = :id")
 _NEXT_FENCE = text("update workstreams set fence = fence + 1 where id = :workstream returning fence")
 _ADD = text("""
@@ -155,6 +159,12 @@ def live_launch(conn: Connection, project: int, workstream: int) -> LaunchRow | 
 def last_launch(conn: Connection, project: int, workstream: int) -> LaunchRow | None:
     row = conn.first(_LAST_OF, {"project": project, "workstream": workstream})
     return None if row is None else _launch(row)
+
+
+def list_launches(conn: Connection, project: int, workstream: int, before: int | None, limit: int) -> list[LaunchRow]:
+    """Newest first. `before`: those that come after this one in the list."""
+    asked = {"project": project, "workstream": workstream, "before": before, "limit": limit}
+    return [_launch(row) for row in conn.rows(_LIST_OF, asked)]
 
 
 def project_of_launch(conn: Connection, launch: int) -> str | None:
@@ -224,12 +234,11 @@ def cancel_launch(conn: Connection, project: int, launch: int, fence: int) -> La
     return get_launch(conn, project, launch)
 
 
-def end_launch(conn: Connection, row: LaunchRow) -> bool:
-    """It is finished; False where it had ended before."""
+def end_launch(conn: Connection, row: LaunchRow) -> None:
+    """It is finished; one that had ended before stays as it is."""
     moved = MOVES[row.state].get("finish")
     if moved is not None:
         _end(conn, row, moved, "launch.finished")
-    return moved is not None
 
 
 def tell_end(conn: Connection, launch: int, exit_code: int | None, source_cursor: str | None) -> None:

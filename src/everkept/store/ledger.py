@@ -30,7 +30,6 @@ from launch_sessions l where l.stream_id = :stream""")
 _NOTE_LATE = text(f"""
 insert into workstream_ledger(workstream_id, seq, stream_id, first_seq, last_seq)
 values(:workstream, {_BEHIND_ALL.format(workstream=":workstream")}, :stream, 1, :last)""")
-_HAS = text("select 1 from workstream_ledger where workstream_id = :workstream and stream_id = :stream limit 1")
 _HEAD = text("select coalesce(max(seq), 0) from workstream_ledger where workstream_id = :workstream")
 
 VISIBLE: Final = """e.erased_at is null and e.evidence = 1 and s.erased_at is null and u.erased_at is null
@@ -94,10 +93,6 @@ def note_appended(conn: Connection, stream: int, first: int, last: int, seq: int
 def note_linked(conn: Connection, workstream: int, stream: int, last: int, seq: int) -> None:
     """A session that has events already was linked, as the change number `seq` tells."""
     conn.run(_NOTE_LATE, {"workstream": workstream, "stream": stream, "last": last, "seq": seq})
-
-
-def holds_stream(conn: Connection, workstream: int, stream: int) -> bool:
-    return conn.first(_HAS, {"workstream": workstream, "stream": stream}) is not None
 
 
 def ledger_head(conn: Connection, workstream: int) -> int:

@@ -1,5 +1,8 @@
 """The source's outbox goes into the target's: every change once, in its order, under the target's next numbers (G11).
 
+Each is about the subject that its own is joined to, from the carry on, though subjects are joined only later: whoever
+follows one subject passes what is not about it, and would never be told.
+
 What all followers of the source have acknowledged comes first, before anything else moves. They go on after it, in the
 target: they hear what the merge brings, and then what none of them may miss. Whoever was ahead hears some of it twice.
 """
@@ -27,13 +30,19 @@ _TAKE = text("update projects set change_seq = change_seq + :n where id = :targe
 _ADD = text("""
 insert into changes(project_id, seq, kind, subject_id, stream_id, ref, data, at, born)
 select :target, :new, c.kind, coalesce(
-  (select u.merged_into from subjects u where u.id = c.subject_id), c.subject_id), c.stream_id, c.ref, c.data, c.at,
-  coalesce(c.born, c.project_id || '_' || c.seq)
-from changes c where c.project_id = :source and c.seq = :old""")
+  u.merged_into, (select t.id from subjects t where t.project_id = :target and t.name = u.name), c.subject_id),
+  c.stream_id, c.ref, c.data, c.at, coalesce(c.born, c.project_id || '_' || c.seq)
+from changes c left join subjects u on u.id = c.subject_id where c.project_id = :source and c.seq = :old""")
 _GONE = text("delete from changes where project_id = :source and seq <= :last")
 _PARKED = text("""
 update parked_changes set seq = - :new where seq = :old
   and webhook_id in (select id from webhooks where project_id = :source)""")
+_FIRST: Final = text("select coalesce(min(seq), 1) from changes where project_id = :target")
+_JOINED: Final = text("""
+update changes set subject_id = (select u.merged_into from subjects u where u.id = changes.subject_id)
+where project_id = :target and seq >= :first and seq < :next
+  and exists (select 1 from subjects u where u.id = changes.subject_id and u.merged_into is not null)""")
+LOOKED_THROUGH_PER_CHUNK: Final = 2_000
 _NEVER: Final = 1 << 62
 
 
@@ -45,6 +54,18 @@ def heard(conn: Connection, part: Part) -> Chunk:
 def unheard(conn: Connection, part: Part, _place: Place) -> Chunk:
     """The next of the rest, once nothing of the source is left that could make more."""
     return _carry(conn, part, _NEVER)
+
+
+def joined(conn: Connection, part: Part, place: Place) -> Chunk:
+    """Whose name the target learned only after the carry: what came before is about the one that it was joined to.
+
+    Whoever asks for the target's subject is told of it, and its erase reaches it.
+    """
+    assert part.change is not None, "what was heard is carried before anything else"
+    first = place.after or int(conn.scalar(_FIRST, part.params))
+    upto = first + LOOKED_THROUGH_PER_CHUNK
+    conn.run(_JOINED, {**part.params, "first": first, "next": upto})
+    return Chunk({}, Place(upto) if upto <= part.change else None)
 
 
 def _carry(conn: Connection, part: Part, upto: int) -> Chunk:

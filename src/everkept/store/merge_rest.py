@@ -9,7 +9,7 @@ from sqlalchemy import TextClause, text
 
 from everkept.store.connection import Connection
 from everkept.store.generations import SCHEDULER
-from everkept.store.merge_changes import unheard
+from everkept.store.merge_changes import joined, unheard
 from everkept.store.merge_jobs import drop_job, move_jobs_left
 from everkept.store.merge_pages import PAGES_PER_CHUNK, move_pages
 from everkept.store.merge_part import Chunk, Part, Place, Renamed, Stage, another_name
@@ -171,6 +171,6 @@ def nothing_left(conn: Connection, part: Part, _place: Place) -> Chunk:
 
 PROJECT_STAGES: Final[tuple[Stage, ...]] = (
     replies, pages, workstreams, _some("offers", _OFFERS), _some("proposals", _PROPOSALS, _PROPOSED),
-    _some("embeddings", _EMBEDDINGS, _EMBEDDED_THERE), _some("erases", _ERASURES), jobs, unheard, followers,
-    nothing_left,
+    _some("embeddings", _EMBEDDINGS, _EMBEDDED_THERE), _some("erases", _ERASURES), jobs, unheard, joined,
+    followers, nothing_left,
 )  # fmt: skip

@@ -211,7 +211,7 @@ def append_session(conn: Connection, batch: SessionBatch) -> SessionAppended:
             data={"first_seq": first, "last_seq": stream.last_seq},
         )])  # fmt: skip
         note_appended(conn, stream.id, first, stream.last_seq, seq)
-    if new or batch.header.launch is not None:
+    if new or batch.header.launch is not None or batch.header.parent is not None:
         _link(conn, batch, stream.id)
     return taking.answer
 

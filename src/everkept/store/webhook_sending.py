@@ -69,7 +69,7 @@ update webhooks set tries = 0, next_try_at = null, failing_since = null, last_st
 _FAILED = text("""
 update webhooks set tries = tries + 1, rejections = rejections + :rejected, next_try_at = :next,
   failing_since = coalesce(failing_since, :now), last_status = :status, last_error = :error
-where id = :id returning failing_since""")
+where id = :id returning max(failing_since, coalesce(resumed_at, 0))""")
 _PASSED = text("""
 update webhooks set tries = 0, rejections = 0, next_try_at = null, failing_since = null, last_status = :status,
   last_error = :error where id = :id returning state""")
@@ -130,6 +130,8 @@ def note_covered(conn: Connection, webhook: WebhookRow, fence: int, through: int
 def note_failed(conn: Connection, webhook: WebhookRow, fence: int, failed: Failed, give_up_s: float) -> str | None:
     """It is tried again after the wait; after `give_up_s` without a success the webhook is dead, and this says why.
 
+    What a hand lets go on is given all that time again.
+
     Raises LeaseLost.
     """
     _require_held(conn, webhook, fence)
@@ -151,8 +153,13 @@ def note_expired(conn: Connection, webhook: WebhookRow, fence: int, reason: str)
     conn.run(_DIE, {"id": webhook.id, "reason": reason})
 
 
-def note_parked(conn: Connection, webhook: WebhookRow, fence: int, failed: Failed, tries: int) -> bool:
-    """The change is set aside, and what follows is sent; whether to go on. Raises LeaseLost."""
+def note_parked(
+    conn: Connection, webhook: WebhookRow, fence: int, failed: Failed, tries: int
+) -> tuple[bool, str | None]:
+    """The change is set aside, and what follows is sent; (whether to go on, why the webhook is dead now).
+
+    Raises LeaseLost.
+    """
     _require_held(conn, webhook, fence)
     acknowledge(conn, webhook.project, webhook.consumer, failed.seq, fence)
     now = conn.now()
@@ -160,10 +167,10 @@ def note_parked(conn: Connection, webhook: WebhookRow, fence: int, failed: Faile
     conn.run(_PARK, {**at, "reason": failed.error, "tries": tries})
     state = conn.scalar(_PASSED, {"id": webhook.id, "status": failed.status, "error": failed.error})
     if conn.scalar(_COUNT_PARKED, {"id": webhook.id}) < PARKED_MAX:
-        return str(state) == "active"
+        return str(state) == "active", None
     reason = f"{PARKED_MAX:,} changes are parked; at last: {failed.error}"
     conn.run(_DIE, {"id": webhook.id, "reason": reason})
-    return False
+    return False, reason
 
 
 def note_taken_back(conn: Connection, webhook: WebhookRow, fence: int, seq: int, failed: Failed | None) -> None:

@@ -95,15 +95,16 @@ from webhooks w join projects p on p.id = w.project_id and p.erased_at is null
   left join subjects u on u.id = w.subject_id """
 _LIST = text(_COLUMNS + "where (:project is null or w.project_id = :project) order by w.id limit :limit")
 _GET = text(_COLUMNS + "where w.project_id = :project and w.id = :id")
-_NAMED = text("select id from webhooks where project_id = :project and name = :name")
+_NAMED = text(_COLUMNS + "where w.project_id = :project and w.name = :name")
 _ADD = text("""
 insert into webhooks(project_id, name, url, secret, kinds, subject_id, on_reject, created_at)
 values(:project, :name, :url, :secret, :kinds, :subject, :on_reject, :now) returning id""")
 _CHANGE = text("""
 update webhooks set url = :url, kinds = :kinds, subject_id = :subject, on_reject = :on_reject where id = :id""")
-_STATE = text("""
-update webhooks set state = :state, reason = :reason, tries = 0, rejections = 0, next_try_at = null,
-  failing_since = null where id = :id""")
+_PAUSE = text("update webhooks set state = 'paused', reason = :reason, next_try_at = null where id = :id")
+_RESUME = text("""
+update webhooks set state = 'active', reason = null, tries = 0, rejections = 0, next_try_at = null, resumed_at = :now
+where id = :id""")
 _ROTATE = text("""
 update webhooks set old_secret = secret, old_secret_until = :until, secret = :secret where id = :id""")
 _REMOVE = text("delete from webhooks where id = :id")
@@ -112,7 +113,7 @@ _UNPARK_ALL = text("delete from parked_changes where webhook_id = :id")
 
 def add_webhook(conn: Connection, project: int, new: NewWebhook) -> int:
     """Its number. Raises Conflict where the name is taken, NotFound and CursorExpired for `after`."""
-    if conn.scalar(_NAMED, {"project": project, "name": new.name}) is not None:
+    if find_webhook(conn, project, new.name) is not None:
         raise Conflict(f"there is a webhook {new.name!r} already", name=new.name)
     after = find_head(conn, project) if new.after is None else new.after
     replay_consumer(conn, project, webhook_consumer(new.name), after)
@@ -132,6 +133,11 @@ def get_webhook(conn: Connection, project: int, id_: int) -> WebhookRow:
     if row is None:
         raise NotFound(f"there is no webhook {row_id('whk', id_)} in this project", id=row_id("whk", id_))
     return _row(row)
+
+
+def find_webhook(conn: Connection, project: int, name: str) -> WebhookRow | None:
+    row = conn.first(_NAMED, {"project": project, "name": name, "now": conn.now()})
+    return None if row is None else _row(row)
 
 
 def _row(r: Row) -> WebhookRow:
@@ -161,14 +167,17 @@ def change_webhook(
 def pause_webhook(conn: Connection, project: int, id_: int, reason: str) -> None:
     """Nothing is sent until it is resumed; what comes meanwhile waits. Raises NotFound."""
     get_webhook(conn, project, id_)
-    conn.run(_STATE, {"id": id_, "state": "paused", "reason": reason})
+    conn.run(_PAUSE, {"id": id_, "reason": reason})
 
 
 def resume_webhook(conn: Connection, project: int, id_: int) -> None:
-    """Go on at the cursor, at once. Raises NotFound, and CursorExpired where what follows is no longer kept."""
+    """Go on at the cursor, at once, with all tries and days anew; since when it fails stays, until a delivery succeeds.
+
+    Raises NotFound, and CursorExpired where what follows is no longer kept.
+    """
     webhook = get_webhook(conn, project, id_)
     require_kept(conn, project, webhook.cursor)
-    conn.run(_STATE, {"id": id_, "state": "active", "reason": None})
+    conn.run(_RESUME, {"id": id_, "now": conn.now()})
     conn.ring(project)
 
 
@@ -176,7 +185,7 @@ def replay_webhook(conn: Connection, project: int, id_: int, after: int) -> None
     """Go on after `after`, at once: what follows is sent again. Raises NotFound, CursorExpired."""
     webhook = get_webhook(conn, project, id_)
     replay_consumer(conn, project, webhook.consumer, after)
-    conn.run(_STATE, {"id": id_, "state": "active", "reason": None})
+    conn.run(_RESUME, {"id": id_, "now": conn.now()})
     conn.ring(project)
 
 
@@ -212,17 +221,23 @@ def list_parked(conn: Connection, project: int, id_: int, after: int, limit: int
 
 
 def retry_parked(conn: Connection, project: int, id_: int, seq: int | None) -> int:
-    """Send one (None: each) again, before what waits; how many. Raises NotFound."""
+    """Send one (None: each) again, before what waits; how many. Raises NotFound, also for one that is not parked."""
     get_webhook(conn, project, id_)
-    wanted = conn.run(_WANT, {"id": id_, "seq": seq})
+    wanted = _some_parked(conn.run(_WANT, {"id": id_, "seq": seq}), seq)
     conn.ring(project)
     return wanted
 
 
 def drop_parked(conn: Connection, project: int, id_: int, seq: int | None) -> int:
-    """Never mind one (None: any); how many. Raises NotFound."""
+    """Never mind one (None: any); how many. Raises NotFound, also for one that is not parked."""
     get_webhook(conn, project, id_)
-    return conn.run(_DROP, {"id": id_, "seq": seq})
+    return _some_parked(conn.run(_DROP, {"id": id_, "seq": seq}), seq)
+
+
+def _some_parked(found: int, seq: int | None) -> int:
+    if seq is not None and not found:
+        raise NotFound(f"change {seq} is not parked for this webhook", seq=seq)
+    return found
 
 
 _OF_PROJECT = text("select id from webhooks where project_id = :project")

@@ -164,7 +164,7 @@ def test_a_project_has_so_many_consumers_and_every_one_is_shown_and_moved(world:
     tell(world, "test")
     project, follow = world.project.id, following(world)
     world.write(lambda conn: [acknowledge(conn, project, f"c{n:04}", 1) for n in range(CONSUMERS_MAX)])
-    for one_more in (lambda: follow.replay_consumer("zz", 0), lambda: follow.ack("zz", 1)):
+    for one_more in (lambda: follow.replay_consumer("zz", 0), lambda: follow.changes(consumer="zz")):
         with pytest.raises(Conflict, match="1,000 consumers"):
             world.run(one_more())
     with pytest.raises(Conflict, match="1,000 consumers and webhooks"):
@@ -209,6 +209,56 @@ def test_consumers_of_our_own_are_moved_by_nobody_else(world: World, name: str) 
         with pytest.raises(InvalidInput):
             world.run(ask())
     assert world.run(follow.changes(consumer=name)).next_after == 1, "looking is free"
+
+
+def test_what_a_consumer_was_not_given_it_cannot_acknowledge(world: World) -> None:
+    """A name that is mistyped, or a number of another one: moved there, it would never hear what lies between."""
+    tell(world, *["fact.added"] * 3)
+    follow = following(world)
+    with pytest.raises(Conflict, match="'crm' was given changes up to 0 and cannot have worked 2") as refused:
+        world.run(follow.ack("crm", 2))
+    assert refused.value.details == {"consumer": "crm", "up_to": 2, "handed_out": 0}
+    assert world.run(follow.list_consumers()) == [], "nor is one made by it"
+    assert world.run(follow.changes(consumer="crm", limit=2)).next_after == 2
+    with pytest.raises(Conflict, match="up to 2 and cannot have worked 3"):
+        world.run(follow.ack("crm", 3))
+    assert [world.run(follow.ack("crm", upto)) for upto in (1, 2, 0)] == [1, 2, 2]
+    with pytest.raises(NotFound):
+        world.run(follow.ack("crm", 4))
+
+
+def test_what_a_filter_passes_by_was_given_too(world: World) -> None:
+    tell(world, "fact.added", "page.changed")
+    follow = following(world)
+    assert world.run(follow.changes(consumer="crm", kinds=["fact"])).next_after == 2
+    assert world.run(follow.ack("crm", 2)) == 2
+
+
+def test_who_takes_a_consumer_over_reads_before_it_acknowledges(world: World) -> None:
+    tell(world, *["fact.added"] * 3)
+    follow = following(world)
+    first = world.run(follow.lease_consumer("crm", owner="a"))
+    world.run(follow.changes(consumer="crm"))
+    assert world.run(follow.ack("crm", 1, fence=first.fence)) == 1
+    world.tick(61)
+    second = world.run(follow.lease_consumer("crm", owner="b"))
+    with pytest.raises(LeaseLost):
+        world.run(follow.ack("crm", 3, fence=first.fence))
+    with pytest.raises(Conflict, match="up to 1 and cannot have worked 3"):
+        world.run(follow.ack("crm", 3, fence=second.fence))
+    world.run(follow.changes(consumer="crm"))
+    assert world.run(follow.ack("crm", 3, fence=second.fence)) == 3
+
+
+def test_what_is_replayed_is_read_again_before_it_is_acknowledged(world: World) -> None:
+    tell(world, *["fact.added"] * 3)
+    follow = following(world)
+    world.run(follow.changes(consumer="crm"))
+    world.run(follow.replay_consumer("crm", 1))
+    with pytest.raises(Conflict, match="up to 1 and cannot have worked 3"):
+        world.run(follow.ack("crm", 3))
+    world.run(follow.changes(consumer="crm"))
+    assert world.run(follow.ack("crm", 3)) == 3
 
 
 def test_a_long_poll_is_woken_by_the_commit(make_world: Callable[..., World]) -> None:

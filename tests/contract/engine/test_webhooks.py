@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+import structlog
 from tests.factories import World
 from tests.stubs.receiver import OK, Receiver, refusal, silence
 
@@ -409,6 +410,76 @@ def test_a_pause_holds_after_the_delivery_under_way(world: World) -> None:
     world.write(resume_webhook, hook.project, hook.id)
     hook.send()
     assert hook.receiver.seqs == [1, 2, 3]
+
+
+def test_since_when_it_fails_outlasts_a_pause_and_a_resumed_one_is_given_all_days_again(world: World) -> None:
+    hook = Hooked(world)
+    hook.receiver.answers = [refusal(500)]
+    hook.tell(1)
+    hook.send()
+    began = world.clock.now_us()
+    assert (hook.row.failing_since, hook.row.tries) == (began, 1)
+    world.write(pause_webhook, hook.project, hook.id, "they mend it")
+    assert (hook.row.failing_since, hook.row.last_error) == (began, "it answered 500")
+    world.tick(10 * DAY_S)
+    world.write(resume_webhook, hook.project, hook.id)
+    hook.send()
+    assert (hook.row.state, hook.row.failing_since, hook.row.tries) == ("active", began, 1)
+    while hook.row.state == "active":
+        hook.send_when_due(1)
+    assert 13 * DAY_S <= (world.clock.now_us() - began) / 1e6 < 13 * DAY_S + world.settings.webhooks.backoff_max_s + 60
+    hook.receiver.answers = [OK]
+    world.write(resume_webhook, hook.project, hook.id)
+    hook.send()
+    assert (hook.row.state, hook.row.failing_since, hook.cursor) == ("active", None, 1)
+
+
+def test_the_log_tells_when_a_receiver_begins_to_fail_and_when_it_is_well_again(world: World) -> None:
+    hook = Hooked(world)
+    hook.receiver.answers = [refusal(500)]
+    hook.tell(2)
+    with structlog.testing.capture_logs() as logs:
+        hook.send()
+        hook.send_when_due(3)
+        hook.receiver.answers = [OK, OK]
+        hook.send_when_due(1)
+        hook.tell(1)
+        hook.send()
+    told = [(each["event"], each["log_level"], each["change"]) for each in logs]
+    assert told == [
+        ("a webhook fails; it is tried again", "warning", 1), ("a webhook delivers again", "warning", 1)
+    ]  # fmt: skip
+    assert {(each["webhook"], each["project"]) for each in logs} == {("crm", "default")}
+
+
+@pytest.mark.parametrize(
+    ("on_reject", "event"),
+    [
+        ("park", "a change is parked: the receiver rejects it"),
+        ("hold", "a change that the receiver rejects holds up what follows"),
+    ],
+)
+def test_the_log_tells_of_a_change_that_is_rejected(world: World, on_reject: str, event: str) -> None:
+    hook = Hooked(world, on_reject=on_reject)
+    hook.receiver.answers = [refusal(422)]
+    hook.tell(1)
+    with structlog.testing.capture_logs() as logs:
+        hook.send()
+        hook.send_when_due(REJECTIONS_MAX)
+    assert [each["event"] for each in logs] == ["a webhook fails; it is tried again", event]
+
+
+def test_a_receiver_that_fails_after_a_success_is_not_left_alone_as_one_that_never_answered(world: World) -> None:
+    hook = Hooked(world)
+    hook.receiver.answers = [refusal(500)]
+    hook.tell(2)
+    hook.send()
+    hook.send_when_due(9)
+    hook.receiver.answers = [OK, refusal(500)]
+    hook.send_when_due(1)
+    assert (hook.cursor, hook.row.tries) == (1, 1)
+    wait_s = ((hook.row.next_try_at or 0) - world.clock.now_us()) / 1e6
+    assert wait_s <= world.settings.webhooks.backoff_first_s
 
 
 def test_a_replay_sends_again_under_the_same_ids_and_fences_off_who_was_sending(world: World) -> None:

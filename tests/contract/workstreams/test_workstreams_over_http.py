@@ -45,6 +45,11 @@ def test_a_line_of_work_is_told_over_http_and_read_both_ways(tmp_path: Path) -> 
         assert (await remote.rename_workstream(made.id, "login")).name == "login"
         assert (await remote.select_workstream("login", place="/code/other")).selected_in == [HERE.place, "/code/other"]
         assert await remote.list_workstreams() == await local.list_workstreams()
+        newest = await remote.list_launches("login", limit=1)
+        assert newest == await local.list_launches(made.id, limit=1)
+        older = await remote.list_launches("login", limit=1, cursor=newest.next_cursor)
+        assert [one.id for page in (newest, older) for one in page.items] == [second.id, first.id]
+        assert older.next_cursor is None
 
     run(tmp_path, steps)
 
@@ -98,6 +103,7 @@ def test_memory_has_workstreams_and_launches(tmp_path: Path) -> None:
             await launches.cancel(cancelled.id, fence=cancelled.fence)
             assert f"Pelican {name}" in [e.text async for e in workstreams.events(name)]
             assert [e.text for e in await workstreams.search(name, f"pelican {name}")] == [f"Pelican {name}"]
+            assert [one.id async for one in workstreams.launches(name)] == [cancelled.id, launch.id]
             await workstreams.select(name, place="/code/x")
             await workstreams.rename(name, f"{name} more")
             assert (await workstreams.get(f"{name} more")).selected_in == ["/code/x"]

@@ -6,7 +6,7 @@ The oracle never reads the database. It is told what was asked and what was answ
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 ASKS_MAX = 2
 CRASHES_MAX = 5
@@ -80,14 +80,6 @@ class HeldLease:
         return not self.taken and self.until_us > now_us
 
 
-@dataclass(slots=True)
-class Consumer:
-    cursor: int = 0
-    offered: int = 0
-    """The last change that whoever reads now has really been given."""
-    seen: dict[int, tuple[str, str]] = field(default_factory=dict)
-
-
 class Oracle:
     def __init__(self) -> None:
         self.logs: dict[int, list[Message]] = {}
@@ -105,7 +97,6 @@ class Oracle:
         self.seen_us: dict[str, int] = {}
         self.stay_away_until_us = 0
         """When the provider may be asked again, as it has said itself (Retry-After)."""
-        self.consumers: dict[tuple[str, str], Consumer] = {}
         self.kept: dict[tuple[str, tuple[str, ...]], str] = {}
         """(step, words in view) → "good" or "bad": a reply that was paid for and is committed (G8)."""
         self.bad_asks: Counter[tuple[str, tuple[str, ...]]] = Counter()

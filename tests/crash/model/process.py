@@ -1,8 +1,6 @@
-"""The system under test: the real store and up to three workers in one thread, each moved one store call at a time.
+"""The workers of conversations beside the oracle: what they were promised and what they report is told to it.
 
-A worker that is not moved is frozen; one that is killed writes nothing more. Time is virtual, that of the event loop
-too, so that time-outs happen when the clock is moved. What the workers were promised and what they report is told to
-the oracle from here, before and after each call.
+It is told from here, before and after each store call of a worker.
 """
 
 from __future__ import annotations
@@ -11,298 +9,55 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from tests.crash.model.gated import Gated
+from tests.crash.model.ground import Ground
 from tests.crash.model.oracle import HeldLease, Message, Oracle, Violation, must
 from tests.crash.model.provider import Provider, QuestionKey
-from tests.crash.model.trouble import Connections, Killed, Trouble
+from tests.crash.model.trouble import Killed
+from tests.crash.model.worker import Worker
 
 from everkept.config import Settings
-from everkept.derive.kinds import job_kinds, periodic_tasks
-from everkept.derive.tools import Tools
 from everkept.domain.jobs import Done, Lease, Snooze
 from everkept.errors import LeaseLost, RateLimited, SubjectMoved
-from everkept.models.journaled import JournaledModel
 from everkept.ports.clock import VirtualClock
 from everkept.store.jobs import Claimed
-from everkept.store.journal import StoreJournal
-from everkept.store.store import Store
 from everkept.work.job import JobContext
-from everkept.work.maintenance import Maintenance
-from everkept.work.runner import Runner
 
-TURNS = 6
-"""Turns of the loop after which everything that can run has come to its next gate."""
 SPENDS_NOTHING = ("rate_limited", "provider_down", "over_budget", "subject_moved", "store_unavailable", "store_full")
 WITHOUT_LEASE = ("begin_ask", "commit_reply", "judge_reply", "refuse_finish", "clean_file")
 """All that a job may write without its lease: the journal, the count of refusals, and a file that is rewritten."""
 
 
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose timers follow the virtual clock."""
-
-    def __init__(self, clock: VirtualClock) -> None:
-        self._virtual = clock
-        super().__init__()
-
-    def time(self) -> float:
-        return self._virtual.monotonic_s()
-
-
-class Port:
-    """The store as one worker sees it: each call of a job waits at a gate until the worker is moved."""
-
-    def __init__(self, process: Process, worker: Worker) -> None:
-        self._process = process
-        self._worker = worker
-
-    async def write(self, function: Callable[..., Any], *args: Any) -> Any:
-        await self._worker.gate()
-        return self._process.perform(self._worker, function, args)
-
-    async def read(self, function: Callable[..., Any], *args: Any, **kw: Any) -> Any:
-        await self._worker.gate()
-        self._process.note_read()
-        return self._process.store.read_now(function, *args, **kw)
-
-    def write_now(self, function: Callable[..., Any], *args: Any, urgent: bool = False) -> Any:
-        return self._process.perform(self._worker, function, args)
-
-
-class Worker:
-    """One process with its runner and its heartbeat."""
-
-    def __init__(self, process: Process, name: str) -> None:
-        self.process = process
-        self.name = name
-        self.alive = True
-        self.maintained = False
-        self.free = False
-        """Runs without waiting at gates."""
-        self._allowed = 0
-        self._waiting: list[asyncio.Future[None]] = []
-        self.port = cast(Store, Port(process, self))
-        journaled = JournaledModel(
-            process.provider, StoreJournal(self.port, process.settings), process.trouble,
-            asks_max=process.settings.models.asks_max,
-        )  # fmt: skip
-        self.maintenance = Maintenance(self.port, periodic_tasks(process.settings), process.clock)
-        self.runner = Runner(
-            self.port, job_kinds(process.settings), process.settings, Tools(model=journaled, words=None, embedder=None),
-            owner=name, clock=process.clock, faults=process.trouble, pools={"model": process.provider.pool},
-            maintenance=self.maintenance,
-        )  # fmt: skip
-
-    async def gate(self) -> None:
-        """Pass if the worker may do a call; else wait until it is moved. A dead one never passes."""
-        if not self.alive:
-            raise asyncio.CancelledError
-        if self.free:
-            return
-        if self._allowed > 0:
-            self._allowed -= 1
-            return
-        waiting = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiting)
-        try:
-            await waiting
-        finally:
-            if waiting in self._waiting:
-                self._waiting.remove(waiting)
-        if not self.alive:
-            raise asyncio.CancelledError
-
-    def move(self, calls: int | None) -> None:
-        """Let the jobs that wait at gates do so many calls, in turn; None: all they want."""
-        self.free, self._allowed = calls is None, calls or 0
-        for waiting in list(self._waiting):
-            if not self.free:
-                if self._allowed <= 0:
-                    break
-                self._allowed -= 1
-            self._waiting.remove(waiting)
-            if not waiting.done():
-                waiting.set_result(None)
-
-    def stop_moving(self) -> None:
-        self.free, self._allowed = False, 0
-
-    @property
-    def tasks(self) -> list[asyncio.Task[None]]:
-        return [task for _, task, _ in self.runner._running.values()]
-
-    def kill(self) -> None:
-        """It is gone between two calls; what it held stays leased."""
-        self.alive = False
-        for task in self.tasks:
-            task.cancel()
-
-
-class Process:
+class Process(Ground):
     def __init__(
         self, path: Path, clock: VirtualClock, settings: Settings, oracle: Oracle, tally: Counter[str]
     ) -> None:
-        self.path = path
-        self.clock = clock
-        self.settings = settings
         self.oracle = oracle
-        self.tally = tally
-        self.trouble = Trouble()
-        self.trouble.tally = tally
-        self.provider = Provider(self._asked, self._answered)
-        self.provider.tally = tally
-        self.connections = Connections(self.trouble)
-        self.loop = VirtualLoop(clock)
-        self.loop.set_exception_handler(lambda _loop, _context: None)  # a killed task has nobody who awaits it
-        self.dead = False
         self.violations: list[Violation] = []
-        self.workers: dict[str, Worker] = {}
         self._paid: dict[asyncio.Task[Any] | None, tuple[QuestionKey, bool]] = {}
         self._revisions: dict[asyncio.Task[Any] | None, dict[int, int]] = {}
         """What each subject was at when a job read first."""
-        self._lives = 0
-        self.store = self._open()
+        super().__init__(path, clock, settings, Provider(self._asked, self._answered), tally)
 
-    # ---- life
-
-    def _open(self) -> Store:
-        store = Store(self.path, clock=self.clock, threads=False, faults=self.trouble, connect=self.connections.connect)
-        store.open()
-        return store
-
-    def worker(self, number: int) -> Worker:
-        """A worker has another name after each start of its process (C10)."""
-        name = f"w{number}.{self._lives}"
-        worker = self.workers.get(name)
-        if worker is None or not worker.alive:
-            if worker is not None:
-                self._lives += 1
-                name = f"w{number}.{self._lives}"
-            worker = self.workers[name] = Worker(self, name)
-        return worker
-
-    @property
-    def living(self) -> list[Worker]:
-        return [w for w in self.workers.values() if w.alive]
-
-    def die(self) -> None:
-        self.dead = True
-        for worker in self.living:
-            worker.kill()
-
-    def restart(self) -> None:
-        """After a kill: what was not committed is gone; the file is opened again."""
-        self.die()
-        self.settle()
-        self.connections.drop()
-        self.workers.clear()
-        self.provider.late.clear()
+    def _forget(self) -> None:
+        super()._forget()
         self._paid.clear()
         self._revisions.clear()
-        self._lives += 1
-        self.dead = False
-        armed = self.trouble.armed
-        if armed:
-            self.trouble.calm()
-        self.store = self._open()
-        self.tally["restart.after_kill"] += 1
-
-    def stop_and_start(self) -> None:
-        """A polite end (SIGTERM): running jobs are handed back, the store is closed and opened again."""
-        for worker in self.living:
-            worker.move(None)
-            for task in worker.tasks:
-                task.cancel()
-        self.settle()
-        if self.dead:
-            return
-        for worker in self.living:
-            must(not worker.tasks, "G7", f"{worker.name} was stopped and still runs a job")
-            worker.kill()
-        self.trouble.calm()
-        self.store.close()
-        self.connections.drop()
-        self.workers.clear()
-        self._lives += 1
-        self.store = self._open()
-        self.tally["restart.polite"] += 1
-
-    def close(self) -> None:
-        self.die()
-        self.settle()
-        self.connections.drop()
-        self.loop.close()
-
-    # ---- moving
-
-    def settle(self) -> None:
-        self.loop.run_until_complete(_turns())
-
-    def look_for_work(self, worker: Worker, calls: int | None) -> int:
-        """One round of a worker: claim what is next, and let its jobs do so many store calls; jobs started.
-
-        Its first is preceded by maintenance, as in `Runner.run`: a clock that was set back is noticed by that.
-        """
-        if not worker.maintained:
-            worker.maintained = True
-            self.maintain(worker)
-
-        async def go() -> int:
-            worker.free = True
-            try:
-                return await worker.runner.step()
-            except (Killed, asyncio.CancelledError):
-                return 0
-            except Exception as error:  # noqa: BLE001  (the runner says so and tries again each tick)
-                self.tally[f"poll_failed.{type(error).__name__}"] += 1
-                return 0
-            finally:
-                worker.stop_moving()
-
-        started = self.loop.run_until_complete(go())
-        self.move(worker, calls)
-        return started
-
-    def move(self, worker: Worker, calls: int | None) -> None:
-        if not worker.alive:
-            return
-        worker.move(calls)
-        self.settle()
-        worker.stop_moving()
 
     def maintain(self, worker: Worker) -> int:
-        async def go() -> int:
-            worker.free = True
-            try:
-                return await worker.maintenance.step()
-            except (Killed, asyncio.CancelledError):
-                return 0
-            except Exception as error:  # noqa: BLE001  (a store that is full or failing: the next tick tries again)
-                self.tally[f"maintenance_failed.{type(error).__name__}"] += 1
-                return 0
-            finally:
-                worker.stop_moving()
-
-        repaired = self.loop.run_until_complete(go())
+        repaired = super().maintain(worker)
         self.note_taken()
         return repaired
 
-    def beat(self, worker: Worker) -> None:
-        try:
-            worker.runner.heartbeat()
-        except (Killed, asyncio.CancelledError):
-            return
-        except Exception as error:  # noqa: BLE001  (the next beat tries again)
-            self.tally[f"beat_failed.{type(error).__name__}"] += 1
-            return
-        self.settle()
-
     # ---- one store call of a worker
 
-    def perform(self, worker: Worker, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    def perform(self, doer: Gated, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Do it, and compare with what the oracle expects. A violation is kept: a runner books whatever is raised."""
         try:
-            return self._perform(worker, function, args)
+            assert isinstance(doer, Worker)
+            return self._perform(doer, function, args)
         except Violation as violation:
             self.violations.append(violation)
             raise
@@ -592,35 +347,6 @@ class Process:
     def _no_longer_leased(self) -> list[HeldLease]:
         leased = dict(self.rows("select id, fence from jobs where state = 'leased'"))
         return [x for x in self.oracle.leases.values() if not x.taken and leased.get(x.job) != x.fence]
-
-    # ---- looking, past the store
-
-    def rows(self, sql: str, *params: object) -> list[tuple[Any, ...]]:
-        """Read the file over a connection that the store knows nothing of."""
-        if self.dead or self._looking_at is not self.store:
-            self._looker = None
-        if self._looker is None:
-            self._looker = self.connections.connect(self.path, True)
-            self._looking_at = self.store
-        found: list[tuple[Any, ...]] = self._looker.execute(sql, params).fetchall()
-        return found
-
-    _looker: Any = None
-    _looking_at: Store | None = None
-
-    def value(self, sql: str, *params: object) -> Any:
-        rows = self.rows(sql, *params)
-        return rows[0][0] if rows else None
-
-    def job(self, job: int) -> tuple[str, int, int, int] | None:
-        """(state, attempts, crashes, fence)."""
-        rows = self.rows("select state, attempts, crashes, fence from jobs where id = ?", job)
-        return rows[0] if rows else None
-
-
-async def _turns() -> None:
-    for _ in range(TURNS):
-        await asyncio.sleep(0)
 
 
 def _task() -> asyncio.Task[Any] | None:

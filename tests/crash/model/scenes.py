@@ -364,22 +364,9 @@ def cut_off_while_it_finishes(model: Model) -> None:
         model.live(number=1, weather="fine")
 
 
-def hands_and_followers(model: Model) -> None:
+def taken_from_its_worker_by_hand(model: Model) -> None:
     say(model)
     say(model, "ben")
-    model.consume(name="wiki", owner="a", limit=2)
-    model.consume(name="wiki", owner="b", limit=2)
-    model.consume(name="wiki", owner="a", limit=1)
-    model.acknowledge(name="wiki", owner="a", part="some", pick=1)
-    model.acknowledge(name="wiki", owner="a", part="all", pick=0)
-    model.acknowledge(name="wiki", owner="a", part="old", pick=0)
-    model.acknowledge(name="wiki", owner="a", part="beyond", pick=0)
-    say(model)
-    model.consume(name="wiki", owner="a", limit=5)
-    model.tick(seconds=61.0, beating=False)
-    model.consume(name="wiki", owner="b", limit=5)
-    model.acknowledge(name="wiki", owner="a", part="all", pick=0)
-    model.acknowledge(name="wiki", owner="b", part="all", pick=0)
     idle(model)
     for discard in (False, True, False):
         model.work(number=1, calls=0)
@@ -401,7 +388,7 @@ SCENES: tuple[Callable[[Model], None], ...] = (
     erased_under_the_hands_of_workers, one_message_is_erased, one_thread_is_erased, derived_while_a_message_is_erased,
     opened_while_a_message_is_erased, derived_again_beside_what_was_forgotten, answered_after_the_erase,
     keys_and_strangers, disks_and_kills,
-    cut_off_while_it_finishes, hands_and_followers,
+    cut_off_while_it_finishes, taken_from_its_worker_by_hand,
 )  # fmt: skip
 
 

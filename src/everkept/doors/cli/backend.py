@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from everkept.capture.identity import Checkout
 
 PROBE_S = 1.0
-"""How long a server on this machine may take to say that it is alive before it counts as not running."""
+"""How long a server on this machine may take to be connected to before it counts as not running."""
 ANSWER_S = 10.0
-"""How long it may then take to say which store it serves."""
+"""How long it may then take to say that it is alive, and again which store it serves: it may be busy."""
 BODY_MAX_BYTES = 4096
 
 
@@ -258,7 +258,7 @@ async def _diagnosis_here(settings: config.Settings, project: str, *, subject: s
     say(f"reading the store in {settings.home}")
     from everkept.bootstrap import diagnose_unopened_store
 
-    return diagnose_unopened_store(settings, project=project, subject=subject, full=full)
+    return await diagnose_unopened_store(settings, project=project, subject=subject, full=full)
 
 
 @asynccontextmanager
@@ -333,7 +333,7 @@ def local_url(host: str, port: int) -> str:
 
 
 def is_alive(url: str) -> bool:
-    """Whether an Everkept answers there, within moments. Nothing listening is the usual case, and costs nothing."""
+    """Whether an Everkept answers there. Nothing listening is the usual case, and costs nothing."""
     place = urlsplit(url)
     assert place.hostname is not None
     assert place.port is not None
@@ -341,6 +341,9 @@ def is_alive(url: str) -> bool:
         with socket.create_connection((place.hostname, place.port), timeout=PROBE_S):
             pass
         return _answers_alive(place.hostname, place.port)
+    except TimeoutError:
+        say(f"what listens at {url} does not answer; it is not used")
+        return False
     except (OSError, ValueError):
         return False
 
@@ -349,7 +352,7 @@ def _answers_alive(host: str, port: int) -> bool:
     """Raises OSError or ValueError where something else answers, or nothing does."""
     from http.client import HTTPConnection, HTTPException  # loaded only where somebody listens
 
-    connection = HTTPConnection(host, port, timeout=PROBE_S)
+    connection = HTTPConnection(host, port, timeout=ANSWER_S)
     try:
         connection.request("GET", "/healthz")
         answer = json.loads(connection.getresponse().read(BODY_MAX_BYTES))
@@ -363,8 +366,8 @@ def _answers_alive(host: str, port: int) -> bool:
 async def _serves_this_home(url: str, settings: config.Settings, project: str) -> bool:
     """Whether the server there has the store that these settings mean; where it has not, says so."""
     try:
-        async with asyncio.timeout(ANSWER_S), remote_service(url, settings, project) as service:
-            theirs = (await service.status()).store.get("path")
+        async with asyncio.timeout(ANSWER_S):
+            theirs = await _store_of(url, settings, project)
     except TimeoutError:
         say(f"the server at {url} does not answer; it is not used")
         return False
@@ -378,6 +381,18 @@ async def _serves_this_home(url: str, settings: config.Settings, project: str) -
     else:
         say(f"the server at {url} serves another store ({theirs}); it is not used")
     return False
+
+
+async def _store_of(url: str, settings: config.Settings, project: str) -> object:
+    """Where the store of the server there is; None where it does not tell. Whether it has the project is not asked."""
+    async with remote_service(url, settings, project) as service:
+        try:
+            return (await service.status()).store.get("path")
+        except NotFound as error:
+            known = error.details.get("known") or []
+    if not known or project in known:
+        return None
+    return await _store_of(url, settings, str(known[0]))
 
 
 def store_path(settings: config.Settings) -> str:

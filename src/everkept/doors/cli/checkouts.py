@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from everkept.errors import EverkeptError, NotFound
+from everkept.errors import EverkeptError, ExtraMissing, NotFound
 
 if TYPE_CHECKING:
+    from everkept.api.nats_state import Take
     from everkept.bootstrap import Application
 
 EVERY_S = 600.0
@@ -25,10 +26,23 @@ async def attend(application: Application, stop: asyncio.Event) -> None:
     """What a server or a worker does beside its jobs, and the looks with it. Nothing is written into a checkout."""
     looking = asyncio.create_task(keep_up(application, application.settings.home, stop))
     try:
-        await application.attend(stop)
+        await application.attend(stop, _taker(application))
     finally:
         looking.cancel()
         await asyncio.wait([looking])
+
+
+def _taker(application: Application) -> Take | None:
+    """What takes in messages of NATS, where a server of it is set. Raises ExtraMissing without the extra `nats`."""
+    if application.settings.nats.url is None:
+        return None
+    try:
+        from everkept.doors.nats import taker
+    except ModuleNotFoundError as error:
+        raise ExtraMissing(
+            f"nats.url is set, and {error.name} is not installed: pip install 'everkept[nats]'", module=error.name
+        ) from error
+    return taker(application)
 
 
 async def keep_up(application: Application, home: Path, stop: asyncio.Event) -> None:

@@ -15,7 +15,7 @@ from everkept.api import views as v
 from everkept.api.diagnosing import DiagnosisHere
 from everkept.api.secrets import SecretPlace, SecretScan
 from everkept.domain.scope import sign_in_words
-from everkept.doors.cli.status_page import lanes_table, workers_table
+from everkept.doors.cli.status_page import lanes_table, nats_words, workers_table
 from everkept.doors.cli.wording import ago, clean, count, minute, size
 
 
@@ -94,6 +94,7 @@ def _figures(found: v.Diagnosis) -> Table:
         "dead letters": _counts(found.dead_letters) or "none",
         "erases": f"{found.erases_unfinished} unfinished",
         "held back": _counts(found.held_back) or "no fact",
+        **({} if found.nats is None else {"NATS": nats_words(found.nats)}),
     })  # fmt: skip
 
 

@@ -23,7 +23,7 @@ async def list_jobs(
     cursor: Cursor = None,
     common: Common = COMMON,
 ) -> None:
-    """List background work; retry, discard or release it."""
+    """List background work; retry, discard or release it, pause or resume a kind of it."""
     async with backend.memory(common.project) as memory:
         page = await memory.list_jobs(state=state, kind=kind, limit=limit, cursor=cursor)
     if common.json:

@@ -21,6 +21,7 @@ from everkept.domain.session import UNNAMED, AgentEvent, is_unique_by_itself, ke
 
 EVENTS_MAX: Final = 1_000
 """In one batch."""
+SESSIONS_PAGE: Final = 1_000
 SLACK_US: Final = 2_000_000
 """So much earlier than the launch an event may be dated by an agent's own clock."""
 
@@ -108,6 +109,12 @@ class Tail:
 
 
 async def _linked_sessions(memory: Service, workstream: str, launch: str) -> frozenset[str]:
-    found = await memory.get_workstream(workstream)
     """By their agents' own names."""
-    return frozenset(one.native_id for one in found.sessions if one.launch_id == launch)
+    names: set[str] = set()
+    cursor: str | None = None
+    while True:
+        page = await memory.list_linked_sessions(workstream, launch=launch, limit=SESSIONS_PAGE, cursor=cursor)
+        names |= {one.native_id for one in page.items}
+        cursor = page.next_cursor
+        if cursor is None:
+            return frozenset(names)

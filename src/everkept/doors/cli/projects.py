@@ -29,7 +29,7 @@ Settings = Annotated[list[str], Parameter(help="`window.idle_s=60`, `memory.enab
 
 @projects.default
 async def list_projects(*, json: Json = False) -> None:
-    """List projects; create one or change its settings."""
+    """List projects; create, set up, rename, move or merge one, or trust this folder's marker."""
     async with backend.memory(DEFAULT_PROJECT) as memory:
         known = await memory.list_projects()
     if json:

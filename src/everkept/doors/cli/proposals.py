@@ -100,8 +100,9 @@ async def approve_proposal(
 ) -> None:
     """Write the page of a proposal. Where the page moved on, look at `diff` and say --rebase."""
     async with backend.memory_here(common.project) as here:
+        before = await here.memory.get_proposal(proposal)
         found = await here.memory.approve_proposal(proposal, by=by, rebase=rebase)
-    _tell(found, as_json=common.json)
+    _tell(found, before, as_json=common.json)
 
 
 @proposals.command(name="reject")
@@ -110,8 +111,9 @@ async def reject_proposal(
 ) -> None:
     """Turn a proposal down: the same is not proposed again, however it is worded."""
     async with backend.memory_here(common.project) as here:
+        before = await here.memory.get_proposal(proposal)
         found = await here.memory.reject_proposal(proposal, by=by, reason=reason)
-    _tell(found, as_json=common.json)
+    _tell(found, before, as_json=common.json)
 
 
 @proposals.command(name="rollback")
@@ -120,11 +122,13 @@ async def roll_back_proposal(
 ) -> None:
     """Undo an approved proposal as a new version of its page; what was written elsewhere since stays."""
     async with backend.memory_here(common.project) as here:
+        before = await here.memory.get_proposal(proposal)
         found = await here.memory.roll_back_proposal(proposal, by=by, reason=reason)
-    _tell(found, as_json=common.json)
+    _tell(found, before, as_json=common.json)
 
 
-def _tell(found: r.Proposal, *, as_json: bool) -> None:
+def _tell(found: r.Proposal, before: r.Proposal, *, as_json: bool) -> None:
+    """What it is now, and whether it was that already."""
     if as_json:
         screen.emit(found)
         return
@@ -133,7 +137,8 @@ def _tell(found: r.Proposal, *, as_json: bool) -> None:
         page = f"page {found.slug} is taken away"
     elif found.state == "rolled_back" and found.undone_by is None:
         page = f"page {found.slug} is taken away again"
-    print(f"{found.id}  {found.state.replace('_', ' ')}" + ("" if found.state == "rejected" else f": {page}"))
+    state = found.state.replace("_", " ") + (" already" if before.state == found.state else "")
+    print(f"{found.id}  {state}" + ("" if found.state == "rejected" else f": {page}"))
 
 
 @proposals.command(name="report")

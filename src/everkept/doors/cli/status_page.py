@@ -95,7 +95,16 @@ def _numbers(now: v.Status) -> Table:
     oldest = f" (the oldest for {span(now.oldest_due_s)})" if now.oldest_due_s else ""
     drawn.add_row("kept", " · ".join(kept))
     drawn.add_row("backlog", f"{count(now.backlog_due, 'job')} due{oldest} · {now.backlog_armed:,} armed for later")
+    if now.nats is not None:
+        drawn.add_row("NATS", clean(nats_words(now.nats)))
     return drawn
+
+
+def nats_words(nats: v.Nats) -> str:
+    if not nats.connected:
+        return f"{nats.server}: {nats.trouble}"
+    waiting = f"{nats.pending:,} pending, {nats.unacknowledged:,} given and not acknowledged"
+    return f"{nats.server}: {waiting}, {nats.redelivered:,} of them more than once"
 
 
 def _stages(stages: dict[str, int]) -> Table:

@@ -13,7 +13,7 @@ from everkept.doors.cli.options import COMMON, Common, Cursor, Limit, Switch, co
 from everkept.doors.cli.wording import ago, clean, count, minute, more
 
 webhooks = command_group("webhooks")
-WebhookId = Annotated[str, Parameter(help="The webhook's id (whk_…).")]
+Named = Annotated[str, Parameter(help="The webhook, by its id (whk_…) or name.")]
 Seq = Annotated[int | None, Parameter(help="The number of one change; without it, each.")]
 
 
@@ -40,9 +40,7 @@ async def list_webhooks(*, common: Common = COMMON) -> None:
 
 
 @webhooks.command(name="show")
-async def show_webhook(
-    webhook: WebhookId, /, *, limit: Limit = 50, cursor: Cursor = None, common: Common = COMMON
-) -> None:
+async def show_webhook(webhook: Named, /, *, limit: Limit = 50, cursor: Cursor = None, common: Common = COMMON) -> None:
     """Show one webhook, and the changes that its receiver rejected."""
     async with backend.memory(common.project) as memory:
         found = await memory.get_webhook(webhook)
@@ -63,7 +61,7 @@ async def show_webhook(
 def _facts(found: d.Webhook) -> list[tuple[str, str]]:
     failing = "–"
     if found.failing_since is not None:
-        failing = f"since {minute(found.failing_since)}, {found.tries} tries: {found.last_error}"
+        failing = f"since {minute(found.failing_since)}, {count(found.tries, 'try', 'tries')}: {found.last_error}"
     return [
         ("webhook", f"{found.id} {found.name}"), ("address", found.url),
         ("state", found.state + (f": {found.reason}" if found.reason else "")),
@@ -94,7 +92,7 @@ async def add_webhook(
 
 
 @webhooks.command(name="rotate")
-async def rotate_webhook(webhook: WebhookId, /, *, common: Common = COMMON) -> None:
+async def rotate_webhook(webhook: Named, /, *, common: Common = COMMON) -> None:
     """Make a new secret; that of before signs, too, for another day."""
     async with backend.memory(common.project) as memory:
         made = await memory.rotate_webhook(webhook)
@@ -110,7 +108,7 @@ def _show_secret(made: d.WebhookSecret, *, as_json: bool) -> None:
 
 
 @webhooks.command(name="test")
-async def send_test(webhook: WebhookId, /, *, common: Common = COMMON) -> int:
+async def send_test(webhook: Named, /, *, common: Common = COMMON) -> int:
     """Send one delivery of type webhook.test now; it moves nothing."""
     async with backend.memory(common.project) as memory:
         came = await memory.test_webhook(webhook)
@@ -124,7 +122,7 @@ async def send_test(webhook: WebhookId, /, *, common: Common = COMMON) -> int:
 
 @webhooks.command(name="pause")
 async def pause_webhook(
-    webhook: WebhookId,
+    webhook: Named,
     /,
     *,
     reason: Annotated[str, Parameter(help="Why; shown with it.")] = "by hand",
@@ -136,7 +134,7 @@ async def pause_webhook(
 
 
 @webhooks.command(name="resume")
-async def resume_webhook(webhook: WebhookId, /, *, common: Common = COMMON) -> None:
+async def resume_webhook(webhook: Named, /, *, common: Common = COMMON) -> None:
     """Go on where it stands, at once."""
     async with backend.memory(common.project) as memory:
         _show_state(await memory.resume_webhook(webhook), as_json=common.json)
@@ -144,7 +142,7 @@ async def resume_webhook(webhook: WebhookId, /, *, common: Common = COMMON) -> N
 
 @webhooks.command(name="replay")
 async def replay_webhook(
-    webhook: WebhookId,
+    webhook: Named,
     /,
     *,
     after: Annotated[int, Parameter(help="The last change that is not sent again; 0: from the beginning.")],
@@ -160,7 +158,7 @@ def _show_state(after: d.Webhook, *, as_json: bool) -> None:
 
 
 @webhooks.command(name="retry")
-async def retry_parked(webhook: WebhookId, seq: Seq = None, /, *, common: Common = COMMON) -> None:
+async def retry_parked(webhook: Named, seq: Seq = None, /, *, common: Common = COMMON) -> None:
     """Send a parked change, or each, again."""
     async with backend.memory(common.project) as memory:
         wanted = await memory.retry_parked(webhook, seq=seq)
@@ -168,7 +166,7 @@ async def retry_parked(webhook: WebhookId, seq: Seq = None, /, *, common: Common
 
 
 @webhooks.command(name="drop")
-async def drop_parked(webhook: WebhookId, seq: Seq = None, /, *, common: Common = COMMON) -> None:
+async def drop_parked(webhook: Named, seq: Seq = None, /, *, common: Common = COMMON) -> None:
     """Never mind a parked change, or any."""
     async with backend.memory(common.project) as memory:
         dropped = await memory.drop_parked(webhook, seq=seq)
@@ -176,7 +174,7 @@ async def drop_parked(webhook: WebhookId, seq: Seq = None, /, *, common: Common 
 
 
 @webhooks.command(name="remove")
-async def remove_webhook(webhook: WebhookId, /, *, common: Common = COMMON) -> None:
+async def remove_webhook(webhook: Named, /, *, common: Common = COMMON) -> None:
     """Remove a webhook, with what was parked for it."""
     async with backend.memory(common.project) as memory:
         await memory.remove_webhook(webhook)

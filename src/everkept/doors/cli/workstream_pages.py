@@ -21,7 +21,7 @@ def workstream_list(items: Sequence[w.Workstream], place: str) -> Table:
     table = screen.table("id", "name", "last", "sessions", "held by", "", right=("sessions",))
     for one in items:
         here = "selected here" if place in one.selected_in else ""
-        table.add_row(one.id, clean(one.name), ago(one.last_at), f"{len(one.sessions):,}", _holder(one.live), here)
+        table.add_row(one.id, clean(one.name), ago(one.last_at), f"{one.session_count:,}", _holder(one.live), here)
     return table
 
 
@@ -34,10 +34,16 @@ def workstream_page(found: w.Workstream) -> Iterator[RenderableType]:
     if found.last is not None:
         yield Text(f"last launch {_launch(found.last)}")
     if found.sessions:
-        table = screen.table("session", "agent", "its own id", "launch")
-        for one in found.sessions:
-            table.add_row(one.session_id or "–", clean(one.agent), clean(one.native_id), one.launch_id)
-        yield table
+        yield session_list(found.sessions)
+    if found.session_count > len(found.sessions):
+        yield Text(f"the newest {len(found.sessions):,} of {found.session_count:,} sessions", style="dim")
+
+
+def session_list(items: Sequence[w.LinkedSession]) -> Table:
+    table = screen.table("session", "agent", "its own id", "launch")
+    for one in items:
+        table.add_row(one.session_id or "–", clean(one.agent), clean(one.native_id), one.launch_id)
+    return table
 
 
 def event_list(items: Sequence[w.WorkstreamEvent]) -> Table:

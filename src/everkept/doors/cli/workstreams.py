@@ -85,6 +85,31 @@ async def show_workstream(workstream: Named, /, *, common: OfFolder = OF_FOLDER)
     screen.show(*workstream_page(found))
 
 
+@workstreams.command(name="sessions")
+async def list_linked_sessions(
+    workstream: Named,
+    /,
+    *,
+    launch: Annotated[str | None, Parameter(help="Only those that this launch (lch_…) linked.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    common: OfFolder = OF_FOLDER,
+) -> None:
+    """List the agents' sessions that belong to it, the newest first."""
+    async with backend.memory_here(common.project) as here:
+        page = await here.memory.list_linked_sessions(workstream, launch=launch, limit=limit, cursor=cursor)
+    if common.json:
+        screen.emit(page)
+        return
+    if not page.items:
+        screen.say("no sessions")
+        return
+    from everkept.doors.cli.workstream_pages import session_list
+
+    screen.show(session_list(page.items))
+    screen.say(count(len(page.items), "session") + more(page.next_cursor))
+
+
 @workstreams.command(name="events")
 async def list_events(
     workstream: Named,

@@ -17,7 +17,7 @@ from everkept.api.service import Service
 from everkept.doors.http.problems import RESPONSES, ErrorBody, error_response
 from everkept.doors.http.scope import InProject, Queried
 from everkept.doors.http.words import Asked, Sequence63, Words
-from everkept.errors import EverkeptError, InvalidInput
+from everkept.errors import EverkeptError, InvalidInput, NotFound
 
 T = TypeVar("T")
 router = APIRouter(tags=["deliver"], responses=RESPONSES)
@@ -109,9 +109,18 @@ async def stream_changes(
     last = request.headers.get("last-event-id", "").strip()
     if last and not (last.isascii() and last.isdigit() and int(last) < 2**63):
         raise InvalidInput("Last-Event-ID is the number of a change", field="Last-Event-ID")
-    first = await service.changes(
-        consumer=query.consumer, after=int(last) if last else query.after, kinds=query.kinds, subject=query.subject
-    )
+    try:
+        first = await service.changes(
+            consumer=query.consumer, after=int(last) if last else query.after, kinds=query.kinds, subject=query.subject
+        )
+    except NotFound as ahead:
+        if not last:
+            raise
+        raise InvalidInput(
+            f"Last-Event-ID is {last}, and {ahead.message}: a restored backup uses numbers again; start from a"
+            " snapshot, and open the stream without it",
+            field="Last-Event-ID", **ahead.details,
+        ) from ahead  # fmt: skip
     return StreamingResponse(
         _events(request, service, query, first), media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
@@ -130,7 +139,9 @@ async def _events(request: Request, service: Service, query: ChangesFollowed, pa
             told = page.next_after
         elif not page.changes:
             yield ": alive\n\n"
-        asked = service.changes(after=told, kinds=query.kinds, subject=query.subject, wait_s=KEEP_ALIVE_S)
+        asked = service.changes(
+            consumer=query.consumer, after=told, kinds=query.kinds, subject=query.subject, wait_s=KEEP_ALIVE_S
+        )  # fmt: skip
         try:
             following = await _unless_stopping(request, asked)
         except EverkeptError as error:  # the answer has begun: all that is left is to say so, and end
@@ -155,7 +166,7 @@ async def _unless_stopping(request: Request, work: Coroutine[Any, Any, T]) -> T 
 
 @router.post("/v1/changes/ack", operation_id="ack_changes")
 async def ack_changes(body: AckBody, service: InProject) -> Cursor:
-    """Move a consumer's cursor forward, never back. 409 where it is not held under the fence any more."""
+    """Move a consumer's cursor forward, never back. 409 for what it was not given, and under a fence that is lost."""
     return Cursor(consumer=body.consumer, cursor=await service.ack(body.consumer, body.up_to, fence=body.fence))
 
 

@@ -41,7 +41,7 @@ class ForgetBody(Words):
     undo: bool = Field(default=False, description="Bring the fact back.")
 
 
-class PinBody(Words):
+class PinFactBody(Words):
     pinned: bool = True
     by: str = Field(default="hand", max_length=200, description="Who decided it.")
 
@@ -54,7 +54,7 @@ class CorrectBody(Words):
     by: str = Field(default="hand", max_length=200, description="Whose correction it is.")
 
 
-class MergeBody(Words):
+class MergeEntityBody(Words):
     into: str = Field(description="The entity that it is shown as from now on.", examples=["ent_2"])
     by: str = Field(default="hand", max_length=200, description="Who decided it.")
 
@@ -99,7 +99,7 @@ async def forget_fact(fact: str, service: InProject, body: ForgetBody | None = N
 
 
 @router.put("/v1/facts/{fact:id}/pin", operation_id="pin_fact")
-async def pin_fact(fact: str, service: InProject, body: PinBody) -> v.Fact:
+async def pin_fact(fact: str, service: InProject, body: PinFactBody) -> v.Fact:
     """A pinned fact is changed by hands alone, and comes first in its subject's context."""
     return await service.pin_fact(fact, pinned=body.pinned, by=body.by)
 
@@ -116,7 +116,7 @@ async def list_entities(service: Queried, query: Annotated[EntitiesAsked, Query(
 
 
 @router.post("/v1/entities/{entity:id}/merge", operation_id="merge_entities")
-async def merge_entities(entity: str, service: InProject, body: MergeBody) -> v.Entity:
+async def merge_entities(entity: str, service: InProject, body: MergeEntityBody) -> v.Entity:
     """Two names of one thing: what is said of either is said of both. Nothing moves, and it can be split again."""
     return await service.merge_entities(entity, into=body.into, by=body.by)
 

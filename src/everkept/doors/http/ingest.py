@@ -153,6 +153,11 @@ async def take_events(
     ingest = application_of(request).ingest(
         project=await named_project(request, caller.project), confined=caller.project is not None
     )
+    return await take_body(ingest, body)
+
+
+async def take_body(ingest: Ingest, body: EventsBody) -> v.Ingested:
+    """What becomes of a body, whichever way it came."""
     if body.records is not None:
         return v.Ingested(records=await _records(ingest, body.records), taken=None)
     assert body.events is not None

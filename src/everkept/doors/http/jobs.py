@@ -31,7 +31,7 @@ class DiscardBody(Words):
     reason: str = Field(default="by hand", max_length=1000)
 
 
-class PauseBody(Words):
+class PauseJobsBody(Words):
     kind: str | None = Field(default=None, description="A kind of job; or name a provider.", examples=["extract_facts"])
     provider: str | None = Field(default=None, description="A vendor, or one of its pools.", examples=["anthropic"])
     why: str = Field(default="by hand", max_length=1000)
@@ -72,7 +72,7 @@ async def list_pauses(service: InProject) -> v.Page[v.Pause]:
 
 
 @router.post("/v1/jobs/pause", operation_id="pause_jobs")
-async def pause_jobs(body: PauseBody, service: InProject, caller: CallerOf) -> v.Pause:
+async def pause_jobs(body: PauseJobsBody, service: InProject, caller: CallerOf) -> v.Pause:
     """Begin no job of a kind, or none that asks a provider, until it is resumed. What runs ends; nothing is lost."""
     caller.require_operator("pause the work of the whole store")
     return await service.pause_jobs(kind=body.kind, provider=body.provider, why=body.why, by=body.by)

@@ -39,6 +39,10 @@ METRICS: Mapping[str, str] = {
     "everkept_consumer_lag": "Changes that a consumer has not acknowledged, by project and consumer.",
     "everkept_webhook_ok": "0 where a webhook's last try failed, or it waits for a hand; 1 otherwise.",
     "everkept_webhook_parked": "Changes that a webhook's receiver rejected.",
+    "everkept_nats_connected": "1 where this process has a connection to NATS.",
+    "everkept_nats_pending": "Messages of the stream of events that were not given to anybody yet.",
+    "everkept_nats_unacknowledged": "Messages of it that were given and are not acknowledged.",
+    "everkept_nats_redelivered": "Messages among those that were given more than once.",
     "everkept_stage_seconds": "Time from opening to completion, by stage and quantile.",
 }
 """Every name that `/metrics` has, and what it means."""
@@ -62,6 +66,7 @@ class _StatusCollector(Collector):
         yield from _workers(self._status)
         yield from _store(self._status)
         yield from _consumers(self._status)
+        yield from _nats(self._status)
 
 
 def _totals(status: v.Status) -> Iterable[Metric]:
@@ -145,6 +150,19 @@ def _consumers(status: v.Status) -> Iterable[Metric]:
             well.add_metric(labels, float(each.state == "active" and each.trouble is None))
             parked.add_metric(labels, each.parked)
     yield from (lag, well, parked)
+
+
+def _nats(status: v.Status) -> Iterable[Metric]:
+    """Nothing where this process does not attend to NATS."""
+    if status.nats is None:
+        return
+    gauges = {
+        "everkept_nats_connected": float(status.nats.connected), "everkept_nats_pending": status.nats.pending,
+        "everkept_nats_unacknowledged": status.nats.unacknowledged,
+        "everkept_nats_redelivered": status.nats.redelivered,
+    }  # fmt: skip
+    for name, value in gauges.items():
+        yield GaugeMetricFamily(name, METRICS[name], value=value)
 
 
 def _slow(status: v.Status) -> Iterable[Metric]:

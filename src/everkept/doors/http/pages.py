@@ -52,7 +52,7 @@ class PageBody(Words):
     author: str = Field(default="hand", min_length=1, max_length=255)
 
 
-class PinBody(Words):
+class PinPageBody(Words):
     pinned: bool = Field(description="Whether proposals leave the page alone.")
 
 
@@ -82,7 +82,7 @@ async def page_history(slug: str, service: Queried, query: Annotated[HistoryAske
 
 
 @router.put("/v1/pages/{slug:id}/pin", operation_id="pin_page")
-async def pin_page(slug: str, body: PinBody, service: InProject) -> v.KnowledgePage:
+async def pin_page(slug: str, body: PinPageBody, service: InProject) -> v.KnowledgePage:
     """Keep a page from proposals, or let them at it again."""
     return await service.pin_page(slug, pinned=body.pinned)
 

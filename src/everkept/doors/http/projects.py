@@ -26,7 +26,7 @@ class ProjectChange(Words):
     settings: dict[str, Any] | None = Field(default=None, examples=[{"window.idle_s": 900}])
 
 
-class MergeBody(Words):
+class MergeProjectBody(Words):
     into: str = Field(min_length=1, description="The project that it becomes part of.", examples=["support-bot"])
     dry_run: bool = Field(default=False, description="Only say what would move.")
 
@@ -76,7 +76,7 @@ async def update_project(name: str, body: ProjectChange, service: InProject, cal
 
 
 @router.post("/v1/projects/{name:id}/merge", operation_id="merge_project", status_code=202)
-async def merge_project(name: str, body: MergeBody, service: InProject, caller: CallerOf) -> v.ProjectMerge:
+async def merge_project(name: str, body: MergeProjectBody, service: InProject, caller: CallerOf) -> v.ProjectMerge:
     """Bring all that a project has into another one. Its name and keys mean the other one at once; cannot be undone."""
     caller.require_operator("merge projects")
     return await service.merge_project(name, body.into, dry_run=body.dry_run)

@@ -67,7 +67,7 @@ async def run(settings: Settings, application: Application, beside: Beside | Non
         await _require_key(settings, application)
         gc.collect()
         gc.freeze()  # a tenth of an append was spent on looking through what stays loaded as long as the server runs
-        with _listen(settings) as listener:
+        with listening(settings) as listener:
             host, port = listener.getsockname()[:2]
             shown = f"[{host}]" if ":" in host else host
             sys.stderr.write(f"Everkept listens on http://{shown}:{port}\n")
@@ -121,7 +121,8 @@ async def _require_key(settings: Settings, application: Application) -> None:
 
 
 @contextmanager
-def _listen(settings: Settings) -> Iterator[socket.socket]:
+def listening(settings: Settings) -> Iterator[socket.socket]:
+    """Raises Unavailable."""
     host, port = settings.server.address
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -132,4 +133,7 @@ def _listen(settings: Settings) -> Iterator[socket.socket]:
             bind=settings.server.bind,
         ) from error
     with listener:
+        # Every connection inherits it. Without, the body of an answer waits until the client has confirmed its head,
+        # which it puts off for 40 ms; asyncio sees to it only where the socket names its protocol.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield listener

@@ -37,7 +37,7 @@ class ThreadsAsked(Listed):
     subject: Subject = None
 
 
-class ContextBody(Words):
+class ThreadContextBody(Words):
     question: str | None = Field(default=None, examples=["Where do I live now?"])
     tokens: Tokens = 1200
 
@@ -87,6 +87,6 @@ async def get_context(thread: str, service: Queried, query: Annotated[ContextAsk
 
 
 @router.post("/v1/threads/{thread:id}/context", operation_id="ask_context")
-async def ask_context(thread: str, body: ContextBody, service: InProject) -> v.ContextBlock:
+async def ask_context(thread: str, body: ThreadContextBody, service: InProject) -> v.ContextBlock:
     """The same, for a question that is too long for a URL."""
     return await service.context(thread, body.question, tokens=body.tokens)

@@ -35,7 +35,7 @@ class WebhookChanges(Words):
     on_reject: d.OnReject | None = Field(default=None, description=_REJECTS)
 
 
-class PauseBody(Words):
+class PauseWebhookBody(Words):
     reason: str = Field(default="by hand", min_length=1, max_length=1000)
 
 
@@ -89,9 +89,9 @@ async def test_webhook(webhook: str, service: InProject) -> d.TestDelivery:
 
 
 @router.post("/v1/webhooks/{webhook:id}/pause", operation_id="pause_webhook")
-async def pause_webhook(webhook: str, service: InProject, body: PauseBody | None = None) -> d.Webhook:
+async def pause_webhook(webhook: str, service: InProject, body: PauseWebhookBody | None = None) -> d.Webhook:
     """Send nothing until it is resumed; what comes meanwhile waits."""
-    return await service.pause_webhook(webhook, reason=(body or PauseBody()).reason)
+    return await service.pause_webhook(webhook, reason=(body or PauseWebhookBody()).reason)
 
 
 @router.post("/v1/webhooks/{webhook:id}/resume", operation_id="resume_webhook", responses=EXPIRED)

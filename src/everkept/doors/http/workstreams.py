@@ -37,6 +37,10 @@ class EventsAsked(Asked):
     limit: Limit = 50
 
 
+class SessionsAsked(Listed):
+    launch: str | None = Field(default=None, max_length=64, description="Only those that this launch linked.")
+
+
 @router.post("/v1/workstreams", operation_id="create_workstream", status_code=201)
 async def create_workstream(body: WorkstreamBody, service: InProject) -> w.Workstream:
     """The workstream of this name, made where there is none."""
@@ -55,6 +59,20 @@ async def workstream_events(
 ) -> v.Page[w.WorkstreamEvent]:
     """What its sessions said and did, in the order in which it was taken in, or what is found in it."""
     return await service.workstream_events(workstream, after=query.after, query=query.query, limit=query.limit)
+
+
+@router.get("/v1/workstreams/{workstream:id}/sessions", operation_id="list_linked_sessions")
+async def list_linked_sessions(
+    workstream: str, service: Queried, query: Annotated[SessionsAsked, Query()]
+) -> v.Page[w.LinkedSession]:
+    """Newest first; before them those of which nothing was taken in yet, a few."""
+    return await service.list_linked_sessions(workstream, launch=query.launch, limit=query.limit, cursor=query.cursor)
+
+
+@router.get("/v1/workstreams/{workstream:id}/launches", operation_id="list_launches")
+async def list_launches(workstream: str, service: Queried, query: Annotated[Listed, Query()]) -> v.Page[w.Launch]:
+    """Newest first, without their packets."""
+    return await service.list_launches(workstream, limit=query.limit, cursor=query.cursor)
 
 
 @router.put("/v1/workstreams/{workstream:id}/name", operation_id="rename_workstream")

@@ -48,6 +48,16 @@ class AsyncWorkstreams:
         """What its sessions said and did in which all words of the query occur, best first."""
         return (await self._service.workstream_events(workstream, query=query, limit=limit)).items
 
+    def sessions(self, workstream: str, *, launch: str | None = None) -> AsyncItems[w.LinkedSession]:
+        """Newest first; before them those of which nothing was taken in yet, a few."""
+        return AsyncItems(
+            lambda cursor: self._service.list_linked_sessions(workstream, launch=launch, limit=PAGE, cursor=cursor)
+        )
+
+    def launches(self, workstream: str) -> AsyncItems[w.Launch]:
+        """Newest first, without their packets."""
+        return AsyncItems(lambda cursor: self._service.list_launches(workstream, limit=PAGE, cursor=cursor))
+
 
 class AsyncLaunches:
     """Leased starts of agents within workstreams."""

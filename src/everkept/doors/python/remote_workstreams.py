@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from everkept.api import views as v
 from everkept.api import workstream_views as w
-from everkept.api.remote_drain import checkout_body, event_body
 from everkept.capture.identity import Checkout
 from everkept.domain.session import AgentEvent
 from everkept.doors.python.asking import Asking, given, path_of
@@ -44,13 +44,25 @@ class RemoteWorkstreams(Asking):
 
     # ---- launches
 
+    async def list_linked_sessions(
+        self, workstream: str, *, launch: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> v.Page[w.LinkedSession]:
+        asked = {"launch": launch, "limit": limit, "cursor": cursor}
+        raw = await self._wire.ask("GET", path_of("workstreams", workstream, "sessions"), query=asked)
+        return self._read(v.Page[w.LinkedSession], raw)
+
+    async def list_launches(self, workstream: str, *, limit: int = 50, cursor: str | None = None) -> v.Page[w.Launch]:
+        asked = {"limit": limit, "cursor": cursor}
+        raw = await self._wire.ask("GET", path_of("workstreams", workstream, "launches"), query=asked)
+        return self._read(v.Page[w.Launch], raw)
+
     async def prepare_launch(
         self, owner: str, *, checkout: Checkout, workstream: str | None = None, agent: str | None = None,
         available: Sequence[str] = (), native_session: str | None = None, tokens: int | None = None,
         key: str | None = None,
     ) -> w.Launch:  # fmt: skip
         body = given(
-            owner=owner, checkout=checkout_body(checkout), workstream=workstream, agent=agent,
+            owner=owner, checkout=_checkout_body(checkout), workstream=workstream, agent=agent,
             available=list(available), native_session=native_session, tokens=tokens,
         )  # fmt: skip
         raw = await self._wire.ask("POST", "/v1/launches", body=body, key=key or secrets.token_hex(16))
@@ -66,7 +78,7 @@ class RemoteWorkstreams(Asking):
     async def launch_events(
         self, launch_id: str, events: Sequence[AgentEvent], *, first: int, delivery_key: str | None = None
     ) -> w.LaunchTaken:
-        body = given(events=[event_body(e) for e in events], first=first, delivery_key=delivery_key)
+        body = given(events=_event_bodies(events), first=first, delivery_key=delivery_key)
         raw = await self._wire.ask("POST", path_of("launches", launch_id, "events"), body=body, safe=True)
         return self._read(w.LaunchTaken, raw)
 
@@ -75,7 +87,7 @@ class RemoteWorkstreams(Asking):
         first: int | None = None, source_cursor: str | None = None, exit_code: int | None = None,
     ) -> w.LaunchFinish:  # fmt: skip
         body = given(
-            fence=fence, native_session=native_session, events=[event_body(e) for e in events], first=first,
+            fence=fence, native_session=native_session, events=_event_bodies(events), first=first,
             source_cursor=source_cursor, exit_code=exit_code,
         )  # fmt: skip
         raw = await self._wire.ask("POST", path_of("launches", launch_id, "finish"), body=body, safe=True)
@@ -94,3 +106,18 @@ class RemoteWorkstreams(Asking):
 
     async def accept_offer(self, offer_id: str) -> w.Offer:
         return self._read(w.Offer, await self._wire.ask("POST", path_of("offers", offer_id, "accept"), safe=True))
+
+
+# Both are imported late: with them comes what reads, redacts and stores transcripts, and hardly a client starts agents.
+
+
+def _checkout_body(checkout: Checkout) -> Mapping[str, Any] | None:
+    from everkept.api.remote_drain import checkout_body
+
+    return checkout_body(checkout)
+
+
+def _event_bodies(events: Sequence[AgentEvent]) -> list[Mapping[str, Any]]:
+    from everkept.api.remote_drain import event_body
+
+    return [event_body(event) for event in events]

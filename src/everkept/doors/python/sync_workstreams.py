@@ -43,6 +43,14 @@ class Workstreams(Facade[AsyncWorkstreams]):
         """What its sessions said and did in which all words of the query occur, best first."""
         return self._loop.wait(self._inner.search(workstream, query, limit=limit))
 
+    def sessions(self, workstream: str, *, launch: str | None = None) -> Items[w.LinkedSession]:
+        """Newest first; before them those of which nothing was taken in yet, a few."""
+        return Items(self._loop, self._inner.sessions(workstream, launch=launch))
+
+    def launches(self, workstream: str) -> Items[w.Launch]:
+        """Newest first, without their packets."""
+        return Items(self._loop, self._inner.launches(workstream))
+
 
 class Launches(Facade[AsyncLaunches]):
     """Leased starts of agents within workstreams."""

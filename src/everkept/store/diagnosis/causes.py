@@ -265,6 +265,26 @@ _TABLE = (
         means="Changes that it never acknowledged are gone from the outbox; memory itself has lost nothing.",
         mends="Take a snapshot of what it mirrors, then `everkept consumers replay NAME --after N`.",
     ),
+    Cause(
+        id="nats_unreachable", title="NATS cannot be reached",
+        means="Nothing is lost: events wait in their stream, or with their senders, and changes at their cursor.",
+        mends="Start it, or correct `nats.url` and `nats.credentials`; everything goes on by itself.",
+    ),
+    Cause(
+        id="nats_stream_differs", title="A stream of NATS does not keep what it is asked to keep",
+        means="What it acknowledged may be gone before it was taken in; changes can be replayed, events cannot.",
+        mends="Set it up as docs/nats.md says; Everkept makes streams that are missing, and alters none.",
+    ),
+    Cause(
+        id="nats_one_replica", title="The streams of NATS have one replica",
+        means="A power cut may lose what the server acknowledged in the last two minutes, unless it syncs always.",
+        mends="Three replicas in a cluster, or `sync_interval: always` in the server's `jetstream` block.",
+    ),
+    Cause(
+        id="nats_stream_lost", title="The stream of changes was made anew",
+        means="Memory has lost nothing; who reads the stream misses what was published before.",
+        mends="`everkept consumers replay nats --after N`: they are published again, each under its id.",
+    ),
     # ---- nothing scheduled
     Cause(
         id="memory_off", title="Memory is off",

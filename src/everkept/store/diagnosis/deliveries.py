@@ -12,8 +12,8 @@ from everkept.store.diagnosis.look import Look
 from everkept.store.diagnosis.work import _cut, _in
 from everkept.store.webhooks import list_webhooks
 
-FAILING_US = 900_000_000
-"""A receiver that has failed for less is tried again soon, and needs nobody."""
+FAILING_US = 60_000_000
+"""A receiver that has failed for less may only be restarting, and needs nobody."""
 _PARKED_SINCE = text("select min(at) from parked_changes where webhook_id = :id")
 
 
@@ -34,7 +34,8 @@ def webhooks(conn: Connection, _look: Look) -> list[Finding]:
             ))  # fmt: skip
         if hook.parked:
             found.append(Finding(
-                cause="webhook_rejected", what=f"{hook.name} rejected {hook.parked:,} changes",
+                cause="webhook_rejected",
+                what=f"{hook.name} rejected {hook.parked:,} change{'' if hook.parked == 1 else 's'}",
                 since=conn.scalar(_PARKED_SINCE, {"id": hook.id}), evidence={"webhook": id_, "parked": hook.parked},
                 mend=f"everkept webhooks show {id_}{at}, then: everkept webhooks retry {id_}{at} (or drop)",
             ))  # fmt: skip

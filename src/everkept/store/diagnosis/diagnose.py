@@ -13,7 +13,7 @@ from everkept.ports.clock import Clock
 from everkept.store.aliases import find_by_signs
 from everkept.store.connection import Connection
 from everkept.store.copy import opened
-from everkept.store.diagnosis import agents, deliveries, place, recallable, timers, weather, work
+from everkept.store.diagnosis import agents, deliveries, nats, place, recallable, timers, weather, work
 from everkept.store.diagnosis.causes import Finding, without_symptoms
 from everkept.store.diagnosis.look import AgentsAround, Look
 from everkept.store.dialect import sqlite_dialect
@@ -23,7 +23,7 @@ CHECKS: tuple[Callable[[Connection, Look], list[Finding]], ...] = (
     place.clock_moved, place.several_machines, place.copies_kept,
     work.no_worker, work.paused, work.leases_of_dead_workers, work.worker_too_old, work.sweeps_failing,
     work.backlog_growing, work.given_up, work.no_vectors, work.conflicts_unjudged, work.erases,
-    deliveries.webhooks, deliveries.consumers_left_behind,
+    deliveries.webhooks, deliveries.consumers_left_behind, nats.streams, nats.changes_missing,
     weather.circuits, weather.slow, weather.budgets, timers.nothing_scheduled,
     agents.around_the_store,
 )  # fmt: skip

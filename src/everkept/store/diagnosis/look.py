@@ -10,6 +10,7 @@ from pathlib import Path
 
 from everkept.config import Settings
 from everkept.domain.jobs import Uses
+from everkept.domain.nats_seen import NatsSeen
 from everkept.errors import StoreNotSupported
 from everkept.store.inspection import find_copies
 from everkept.store.sqlite import choose_driver, refuse_network
@@ -115,6 +116,8 @@ class Look:
     full: bool = False
     rows_only: bool = False
     """Whether the file is whole is not looked at."""
+    nats: NatsSeen | None = None
+    """None where no server is set."""
     agents: AgentsAround | None = None
     """None where nobody looked at coding agents: a server does not see the machines of those who ask."""
 

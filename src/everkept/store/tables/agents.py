@@ -52,6 +52,8 @@ sessions = Table(
     UniqueConstraint("stream_id", "project_id"),
     Index("ix_sessions_project", "project_id", "stream_id"),
     Index("ix_sessions_native", "agent", "native_id"),
+    Index("ix_sessions_parent", "project_id", "agent", "parent",
+          sqlite_where=text("parent is not null"), postgresql_where=text("parent is not null")),
     Index("ix_sessions_worktree", "project_id", "worktree"),
     Index("ix_sessions_transcript", "last_event_at",
           sqlite_where=text("transcript is not null"), postgresql_where=text("transcript is not null")),

@@ -34,6 +34,7 @@ consumers = Table(
     "consumers", metadata, project(),
     Column("name", Text, nullable=False),
     Column("cursor", BigInteger, nullable=False, server_default="0"),
+    Column("handed_out", BigInteger, nullable=False, server_default="0"),  # how far it was read since it was leased
     Column("owner", Text),
     time("lease_until"),
     Column("fence", BigInteger, nullable=False, server_default="0"),
@@ -58,7 +59,8 @@ webhooks = Table(
     Column("tries", Integer, nullable=False, server_default="0"),  # of the change at the cursor
     Column("rejections", Integer, nullable=False, server_default="0"),  # among them
     time("next_try_at"),
-    time("failing_since"),
+    time("failing_since"),  # no delivery has succeeded from there on
+    time("resumed_at"),  # a hand let it go on: giving up counts from there
     Column("last_status", Integer),  # null: no answer came
     Column("last_error", Text),
     time("delivered_at"),

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
 from everkept import config
-from everkept.doors.cli.backend import local_url, same_place, store_path
+from everkept.doors.cli import backend
+from everkept.doors.cli.backend import is_alive, local_url, same_place, store_path
 
 
 def test_store_path_is_the_file_of_the_home(tmp_path: Path):
@@ -41,3 +43,13 @@ def test_same_place_looks_through_paths(one, other, same, tmp_path):
 )
 def test_local_url_is_where_this_machine_reaches_the_address(address, url):
     assert local_url(*address) == url
+
+
+def test_a_server_that_listens_and_does_not_answer_is_not_passed_by_in_silence(capsys, monkeypatch):
+    monkeypatch.setattr(backend, "ANSWER_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        url = local_url(*busy.getsockname())
+        assert not is_alive(url)
+    assert f"what listens at {url} does not answer; it is not used" in capsys.readouterr().err
+    assert not is_alive(url)
+    assert capsys.readouterr().err == "", "nothing listens there: the usual case"

@@ -39,7 +39,7 @@ Durable memory for AI agents: nothing lost, nothing twice, nothing hidden.
 │ erase     Destroy something and all that rests on it, for good.              │
 │ export    Write all that is kept about a subject.                            │
 │ import    Take in what exists: a chat export, or sessions of coding agents.  │
-│ why       Show where a fact, message, session, page or handoff comes from.   │
+│ why       Show where anything comes from: a fact, message, page, proposal …  │
 ╰──────────────────────────────────────────────────────────────────────────────╯
 ╭─ Agents ─────────────────────────────────────────────────────────────────────╮
 │ install      Wire coding agents to this memory: hooks, MCP server,           │
@@ -61,11 +61,11 @@ Durable memory for AI agents: nothing lost, nothing twice, nothing hidden.
 │ serve      Serve HTTP, with a worker inside.                                 │
 │ worker     Work jobs until stopped, or until idle.                           │
 │ status     Show health, backlog and what needs attention.                    │
-│ jobs       List background work; retry, discard or release it.               │
+│ jobs       List background work; retry, pause, resume or discard it.         │
 │ consumers  List who follows the changes; replay or remove one.               │
 │ webhooks   List webhooks; add, test, pause, resume or replay one.            │
 │ reprocess  Derive memory again from events and kept replies.                 │
-│ projects   List, create, set up and trust projects.                          │
+│ projects   List projects; create, set, rename, move or merge one.            │
 │ keys       List, create and revoke API keys.                                 │
 │ db         Check or upgrade the store's file; print its schema.              │
 │ backup     Write the whole store to one file, also while it is in use.       │

@@ -84,15 +84,19 @@ def test_a_long_line_of_a_difference_is_not_broken(capsys):
 def test_a_decision_is_asked_for_and_told(arguments, verb, asks, says, capsys):
     state = {"approve_proposal": "approved", "reject_proposal": "rejected", "roll_back_proposal": "rolled_back"}[verb]
     decided = PROPOSAL.model_copy(update={"state": state, "version": None if state == "rejected" else 1})
-    service = fake(**{verb: decided})
+    service = fake(**{verb: decided}, get_proposal=PROPOSAL)
     assert run(["proposals", *arguments], opener=service) == 0
     assert {k: x for k, x in asked(service, verb).items() if k in asks} == asks
     assert capsys.readouterr().out == says
+    again = fake(**{verb: decided}, get_proposal=decided)
+    assert run(["proposals", *arguments], opener=again) == 0
+    words = state.replace("_", " ")
+    assert capsys.readouterr().out == says.replace(words, f"{words} already"), "nothing was done"
 
 
 def test_an_approval_that_cannot_be_is_an_error_with_the_reason(capsys):
     refused = Conflict("prp_1 was not approved: the page moved on", id="prp_1")
-    assert run(["proposals", "approve", "prp_1"], opener=fake(approve_proposal=refused)) == 4
+    assert run(["proposals", "approve", "prp_1"], opener=fake(approve_proposal=refused, get_proposal=PROPOSAL)) == 4
     assert "prp_1 was not approved: the page moved on" in capsys.readouterr().err
 
 

@@ -72,6 +72,8 @@ ROUTES: list[tuple[str, str, str, Any, int]] = [
     ("list_workstreams", "GET", "/v1/workstreams?limit=5", None, 200),
     ("get_workstream", "GET", "/v1/workstreams/login", None, 200),
     ("workstream_events", "GET", "/v1/workstreams/wst_1/events?query=build", None, 200),
+    ("list_linked_sessions", "GET", "/v1/workstreams/login/sessions?launch=lch_1", None, 200),
+    ("list_launches", "GET", "/v1/workstreams/login/launches?limit=5", None, 200),
     ("rename_workstream", "PUT", "/v1/workstreams/wst_1/name", {"name": "sign-in"}, 200),
     ("select_workstream", "POST", "/v1/workstreams/login/select", {"place": "/code/app"}, 200),
     ("prepare_launch", "POST", "/v1/launches", {"owner": "ana", "checkout": {"cwd": "/code"}, "agent": "codex"}, 201),

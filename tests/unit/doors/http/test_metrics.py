@@ -11,14 +11,20 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 from tests.stubs.fake_service import FakeApplication
 
-from everkept.api.views import Consumer
+from everkept.api.views import Consumer, Nats
 from everkept.doors.http.metrics import METRICS, render
 
 MONITORING = Path(__file__).parents[4] / "monitoring"
 
 
+NATS = Nats(
+    server="nats.example:4222", connected=True, trouble=None, since=None, streams=[], pending=3, unacknowledged=2,
+    redelivered=1,
+)  # fmt: skip
+
+
 def _samples(**changed: Any) -> dict[tuple[str, str], float]:
-    status = asyncio.run(FakeApplication().services["default"].status()).model_copy(update=changed)
+    status = asyncio.run(FakeApplication().services["default"].status()).model_copy(update={"nats": NATS, **changed})
     families = text_string_to_metric_families(render(status).decode())
     return {
         (sample.name, ",".join(sample.labels.values())): sample.value
@@ -39,6 +45,15 @@ def test_the_disk_of_the_store_is_measured(tmp_path: Path) -> None:
     assert samples["everkept_store_bytes", ""] == 4096
     assert samples["everkept_store_failing", ""] == 1
     assert 0 < samples["everkept_store_free_bytes", ""] <= shutil.disk_usage(tmp_path).total
+
+
+def test_nats_is_measured_where_this_process_attends_to_it() -> None:
+    samples = _samples()
+    assert samples["everkept_nats_connected", ""] == 1
+    assert [samples[f"everkept_nats_{name}", ""] for name in ("pending", "unacknowledged", "redelivered")] == [3, 2, 1]
+    down = _samples(nats=NATS.model_copy(update={"connected": False, "trouble": "connection refused"}))
+    assert down["everkept_nats_connected", ""] == 0
+    assert not any(name.startswith("everkept_nats") for name, _ in _samples(nats=None))
 
 
 def test_every_metric_of_the_dashboard_and_the_alerts_is_there() -> None:

@@ -33,3 +33,13 @@ def test_the_python_door_needs_neither_http_nor_the_server() -> None:
     script = f"import everkept, sys; everkept.Memory; print({loaded})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_memory_elsewhere_needs_neither_the_store_nor_the_analyser() -> None:
+    loaded = "[name for name in ('sqlalchemy', 'numpy', 'structlog') if name in sys.modules]"
+    script = (
+        "import sys; from everkept import Memory; memory = Memory.connect('http://127.0.0.1:1'); memory.close(); "
+        f"print({loaded})"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from everkept.api import views as v
 from everkept.doors.http.web.memory import moment_of
+from everkept.doors.http.web.timelines import first_day
 from everkept.doors.http.web.visit import Visit, route
 from everkept.errors import InvalidInput
 
@@ -26,6 +27,7 @@ async def ask(visit: Visit) -> Response:
     return visit.show(
         "ask.html", q=question or "", first=first, second=second, kinds=KINDS, given=visit.request.query_params,
         tokens_default=TOKENS_DEFAULT,
+        since=first_day(found.occurred_at for found in (first.results if first else ()) if found.occurred_at),
     )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ async def session(visit: Visit) -> Response:
     found = await visit.service.get_session(name)
     events = await visit.service.session_events(name, after_seq=after, limit=MESSAGES_SHOWN)
     page = None if found.page is None else await visit.service.get_page(found.page)
-    return visit.show("session.html", session=found, events=events, page=page, after=after)
+    return visit.show("session.html", session=found, events=events, page=page, after=after, shown=MESSAGES_SHOWN)
 
 
 async def end_session(visit: Visit) -> Response:

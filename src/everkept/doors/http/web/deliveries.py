@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from everkept.domain.changes import FAMILIES
+from everkept.domain.changes import FAMILIES, is_reserved
 from everkept.doors.http.web.visit import PAGE_ITEMS, Visit, route
 from everkept.errors import InvalidInput
 
@@ -12,7 +12,7 @@ from everkept.errors import InvalidInput
 async def deliveries(visit: Visit) -> Response:
     return visit.show(
         "deliveries.html", consumers=await visit.service.list_consumers(), hooks=await visit.service.list_webhooks(),
-        families=FAMILIES,
+        families=FAMILIES, is_reserved=is_reserved,
     )  # fmt: skip
 
 
@@ -75,6 +75,18 @@ async def act(visit: Visit) -> Response:
     return visit.go(f"/deliveries/{visit.segment('webhook')}", done=DONE[verb])
 
 
+async def replay_consumer(visit: Visit) -> Response:
+    """What follows a change is given to a consumer again."""
+    await visit.service.replay_consumer(visit.at("consumer"), _number(await visit.form(), "after"))
+    return visit.go("/deliveries", done="given_again")
+
+
+async def remove_consumer(visit: Visit) -> Response:
+    await visit.form()
+    await visit.service.remove_consumer(visit.at("consumer"))
+    return visit.go("/deliveries", done="consumer_removed")
+
+
 DONE = {
     "pause": "webhook_paused", "resume": "webhook_resumed", "replay": "replayed", "retry": "retried", "drop": "dropped",
 }  # fmt: skip
@@ -90,6 +102,8 @@ def _number(form: dict[str, str], field: str) -> int:
 ROUTES = [
     route("/deliveries", deliveries),
     route("/deliveries", add, "POST"),
+    route("/deliveries/consumers/{consumer:id}/replay", replay_consumer, "POST"),
+    route("/deliveries/consumers/{consumer:id}/remove", remove_consumer, "POST"),
     route("/deliveries/{webhook:id}", webhook),
     route("/deliveries/{webhook:id}/test", send_test, "POST"),
     route("/deliveries/{webhook:id}/rotate", rotate, "POST"),

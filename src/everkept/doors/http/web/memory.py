@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from everkept.api import views as v
 from everkept.doors.http.web.graphs import of_entities
-from everkept.doors.http.web.timelines import Lifeline, lifelines
+from everkept.doors.http.web.timelines import Lifeline, first_day, lifelines
 from everkept.doors.http.web.visit import PAGE_ITEMS, Visit, route
 from everkept.errors import InvalidInput
 
@@ -36,7 +36,16 @@ async def subject(visit: Visit) -> Response:
         "subject.html", subject=name, facts=facts, groups=_by_slot(facts.items), threads=threads, entities=entities,
         episodes=episodes, graph=of_entities(facts.items, entities.items), past=past,
         as_of=visit.asked("as_of") or "", q=visit.asked("q") or "",
+        since=first_day(fact.valid_from or fact.said_at for fact in facts.items),
     )  # fmt: skip
+
+
+async def entities(visit: Visit) -> Response:
+    """All that a subject's facts are about, and how they are related."""
+    name = visit.at("subject")
+    found = await visit.service.list_entities(subject=name, limit=PAGE_ITEMS, cursor=visit.asked("cursor"))
+    facts = await visit.service.list_facts(subject=name, limit=FACTS_SHOWN)
+    return visit.show("entities.html", subject=name, entities=found, graph=of_entities(facts.items, found.items))
 
 
 def _by_slot(facts: list[v.Fact]) -> list[tuple[str, str, list[Lifeline]]]:
@@ -143,6 +152,7 @@ def moment_of(visit: Visit, word: str) -> datetime | None:
 ROUTES = [
     route("/subjects", subjects),
     route("/subjects/{subject:id}", subject),
+    route("/subjects/{subject:id}/entities", entities),
     route("/subjects/{subject:id}/remember", remember, "POST"),
     route("/subjects/{subject:id}/merge", merge, "POST"),
     route("/subjects/{subject:id}/split", split, "POST"),

@@ -15,11 +15,17 @@ SCOPES = ("event", "thread", "session", "subject")
 
 
 async def usage(visit: Visit) -> Response:
+    """Of each day the bar is its money; its tokens where nothing has a price."""
     rows = await visit.service.usage(days=30)
-    by_day: dict[str, float] = defaultdict(float)
+    tokens: dict[str, int] = defaultdict(int)
+    money: dict[str, float] = defaultdict(float)
     for row in rows:
-        by_day[row.day] += row.usd
-    return visit.show("usage.html", rows=rows, by_day=sorted(by_day.items()))
+        tokens[row.day] += row.tokens_in + row.tokens_out
+        money[row.day] += row.usd
+    drawn = money if any(money.values()) else tokens
+    most = max(drawn.values(), default=0) or 1
+    by_day = [(day, drawn[day] / most, tokens[day], money[day]) for day in sorted(tokens)]
+    return visit.show("usage.html", rows=rows, by_day=by_day)
 
 
 async def settings(visit: Visit) -> Response:

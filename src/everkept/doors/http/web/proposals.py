@@ -7,6 +7,7 @@ from typing import Final
 from starlette.responses import Response
 
 from everkept.domain.review.values import PROPOSAL_STATES
+from everkept.doors.http.web.outcome_charts import mark_of
 from everkept.doors.http.web.visit import PAGE_ITEMS, Visit, route
 from everkept.errors import InvalidInput
 
@@ -23,9 +24,10 @@ async def proposals(visit: Visit) -> Response:
         state=None if state == "all" else state, limit=PAGE_ITEMS, cursor=visit.asked("cursor")
     )
     status = await visit.service.status(project_only=True)
+    report = await visit.service.proposal_report(limit=OUTCOMES_SHOWN)
     return visit.show(
-        "proposals.html", proposals=found, state=state, states=STATES, reviews=status.reviews,
-        report=await visit.service.proposal_report(limit=OUTCOMES_SHOWN),
+        "proposals.html", proposals=found, state=state, states=STATES, reviews=status.reviews, report=report,
+        outcomes=[(outcome, mark_of(outcome)) for outcome in report.outcomes],
     )  # fmt: skip
 
 

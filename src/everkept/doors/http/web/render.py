@@ -33,8 +33,8 @@ def environment() -> Environment:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     found.filters |= {
-        "when": when, "day": day, "seconds": seconds, "size": size, "number": number, "markdown": markdown,
-        "path": path_segment, "pretty": pretty, "clip": clip, "money": money,
+        "when": when, "stamp": stamp, "day": day, "seconds": seconds, "size": size, "number": number,
+        "markdown": markdown, "path": path_segment, "pretty": pretty, "clip": clip, "money": money,
     }  # fmt: skip
     found.globals |= {"version": __version__, "folded_chars": FOLDED_CHARS, "diff": diff, "unified": unified}
     return found
@@ -49,12 +49,25 @@ def render(template: str, values: Mapping[str, Any]) -> str:
 
 def when(at: datetime | None, empty: str = "–") -> Markup:
     """`3 min ago`, with the whole time beneath the pointer and for machines."""
-    if at is None:
-        return Markup(escape(empty))
-    utc = at.astimezone(UTC)
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        utc.isoformat(timespec="milliseconds"), f"{utc:%Y-%m-%d %H:%M:%S} UTC", _apart(datetime.now(UTC) - utc)
-    )
+    return Markup(escape(empty)) if at is None else _time(at, title=f"{_whole(at)} UTC", shown=_ago(at))
+
+
+def stamp(at: datetime | None, empty: str = "–") -> Markup:
+    """To the second (UTC), for what happens one after the other: a transcript, attempts, deliveries."""
+    return Markup(escape(empty)) if at is None else _time(at, title=f"UTC, {_ago(at)}", shown=_whole(at))
+
+
+def _time(at: datetime, *, title: str, shown: str) -> Markup:
+    machine = at.astimezone(UTC).isoformat(timespec="milliseconds")
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(machine, title, shown)
+
+
+def _whole(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _ago(at: datetime) -> str:
+    return _apart(datetime.now(UTC) - at)
 
 
 def _apart(gone: timedelta) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from everkept.api import views as v
 
@@ -20,6 +20,16 @@ class Lifeline:
     start: int
     width: int
     open_ended: bool
+
+
+SLID_S = 365 * 86_400
+"""How far back a day can be slid to at least."""
+
+
+def first_day(times: Iterable[datetime]) -> str:
+    """The earliest, or a year ago: where the slider of a day begins."""
+    now = datetime.now(UTC)
+    return f"{min((now - timedelta(seconds=SLID_S), *times)).astimezone(UTC):%Y-%m-%d}"
 
 
 def lifelines(facts: Sequence[v.Fact]) -> list[Lifeline]:

@@ -54,6 +54,8 @@ DONE: Mapping[str, str] = {
     "replayed": "What follows that change is sent again.",
     "dropped": "What was parked is dropped.",
     "removed": "The webhook is removed.",
+    "given_again": "What follows that change is given to it again.",
+    "consumer_removed": "The consumer is forgotten; whoever comes under its name begins anew.",
 }
 """What was done, by the word that an address carries: an address never holds text that a page would show."""
 _log = structlog.get_logger("everkept.web")

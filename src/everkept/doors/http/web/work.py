@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import get_args
 
 from starlette.responses import Response
@@ -27,7 +28,9 @@ async def jobs(visit: Visit) -> Response:
 
 
 async def job(visit: Visit) -> Response:
-    return visit.show("job.html", job=await visit.service.get_job(visit.at("job")))
+    found = await visit.service.get_job(visit.at("job"))
+    failures = [{**one, "at": datetime.fromisoformat(one["at"])} for one in reversed(found.history)]
+    return visit.show("job.html", job=found, failures=failures)
 
 
 async def act(visit: Visit) -> Response:

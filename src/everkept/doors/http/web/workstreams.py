@@ -6,6 +6,8 @@ from starlette.responses import Response
 
 from everkept.doors.http.web.visit import PAGE_ITEMS, Visit, route
 
+LAUNCHES_SHOWN = 10
+
 
 async def workstreams(visit: Visit) -> Response:
     found = await visit.service.list_workstreams(limit=PAGE_ITEMS, cursor=visit.asked("cursor"))
@@ -13,17 +15,23 @@ async def workstreams(visit: Visit) -> Response:
 
 
 async def workstream(visit: Visit) -> Response:
-    """Its launches with their leases and packets, its sessions, and its ledger, which can be searched."""
+    """Its launches with their leases, its sessions, and its ledger, which can be searched."""
     found = await visit.service.get_workstream(visit.at("workstream"))
-    ids = dict.fromkeys(one.id for one in (found.live, found.last) if one is not None)
     query = visit.asked("q")
     events = await visit.service.workstream_events(
         found.id, after=None if query else visit.asked("cursor"), query=query, limit=PAGE_ITEMS
     )
-    return visit.show(
-        "workstream.html", workstream=found, launches=[await visit.service.get_launch(id_) for id_ in ids],
-        events=events, query=query,
-    )  # fmt: skip
+    launches = await visit.service.list_launches(found.id, limit=LAUNCHES_SHOWN, cursor=visit.asked("launches"))
+    return visit.show("workstream.html", workstream=found, launches=launches, events=events, query=query)
 
 
-ROUTES = [route("/workstreams", workstreams), route("/workstreams/{workstream:id}", workstream)]
+async def launch(visit: Visit) -> Response:
+    """One, with the very words that its agent was told."""
+    return visit.show("launch.html", launch=await visit.service.get_launch(visit.at("launch")))
+
+
+ROUTES = [
+    route("/workstreams", workstreams),
+    route("/workstreams/{workstream:id}", workstream),
+    route("/workstreams/{workstream:id}/launches/{launch:id}", launch),
+]

@@ -145,6 +145,7 @@ def upgrade() -> None:
         sa.Column("project_id", ID, nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("cursor", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("handed_out", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("owner", sa.Text(), nullable=True),
         sa.Column("lease_until", sa.BigInteger(), nullable=True),
         sa.Column("fence", sa.BigInteger(), server_default="0", nullable=False),
@@ -660,6 +661,7 @@ def upgrade() -> None:
         sa.Column("rejections", sa.Integer(), server_default="0", nullable=False),
         sa.Column("next_try_at", sa.BigInteger(), nullable=True),
         sa.Column("failing_since", sa.BigInteger(), nullable=True),
+        sa.Column("resumed_at", sa.BigInteger(), nullable=True),
         sa.Column("last_status", sa.Integer(), nullable=True),
         sa.Column("last_error", sa.Text(), nullable=True),
         sa.Column("delivered_at", sa.BigInteger(), nullable=True),
@@ -1211,6 +1213,14 @@ def upgrade() -> None:
         sa.UniqueConstraint("stream_id", "project_id", name=op.f("uq_sessions_stream_id_project_id")),
     )
     op.create_index("ix_sessions_native", "sessions", ["agent", "native_id"], unique=False)
+    op.create_index(
+        "ix_sessions_parent",
+        "sessions",
+        ["project_id", "agent", "parent"],
+        unique=False,
+        sqlite_where=sa.text("parent is not null"),
+        postgresql_where=sa.text("parent is not null"),
+    )
     op.create_index("ix_sessions_project", "sessions", ["project_id", "stream_id"], unique=False)
     op.create_index(
         "ix_sessions_transcript",

@@ -20,16 +20,23 @@ document.addEventListener("click", (event) => {
 
 // ---- keys: "/" asks, "g" and a letter go somewhere, "?" tells
 
-const GO = { o: "/", w: "/work", m: "/subjects", t: "/threads", s: "/sessions", a: "/ask", p: "/pages", r: "/proposals", u: "/usage" };
+const placeOf = (key) => document.querySelector(`#places a[data-key="${CSS.escape(key)}"]`);
 let waiting = false;
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
-  const project = new URLSearchParams(location.search).get("project");
-  const to = (path) => (location.href = project ? `${path}?project=${encodeURIComponent(project)}` : path);
-  if (waiting && GO[event.key]) to(GO[event.key]);
-  else if (event.key === "/") { event.preventDefault(); to("/ask"); }
+  if (waiting && placeOf(event.key)) placeOf(event.key).click();
+  else if (event.key === "/") { event.preventDefault(); placeOf("a").click(); }
   else if (event.key === "?") document.getElementById("keys").showModal();
   waiting = event.key === "g";
+});
+addEventListener("DOMContentLoaded", () => {
+  for (const place of document.querySelectorAll("#places a")) {
+    const keys = document.createElement("dt"), name = document.createElement("dd");
+    keys.innerHTML = "<kbd>g</kbd> <kbd></kbd>";
+    keys.lastChild.textContent = place.dataset.key;
+    name.textContent = place.textContent;
+    document.querySelector("#keys dl").append(keys, name);
+  }
 });
 
 // ---- on a narrow screen the cells of a table tell the names of their columns
@@ -44,6 +51,25 @@ function nameCells(within) {
 }
 addEventListener("DOMContentLoaded", () => nameCells(document));
 document.addEventListener("htmx:sseMessage", (event) => nameCells(event.target));
+
+// ---- a day can also be slid to: from the first that is known of to today, which is no day at all
+
+const DAY_MS = 86400000;
+
+function addSlider(day) {
+  const first = Date.parse(day.dataset.since), last = Math.floor((Date.now() - first) / DAY_MS);
+  const slider = document.createElement("input");
+  slider.type = "range";
+  slider.max = last;
+  slider.value = day.value ? Math.round((Date.parse(day.value) - first) / DAY_MS) : last;
+  slider.setAttribute("aria-label", day.dataset.slider);
+  slider.addEventListener("input", () => {
+    day.value = Number(slider.value) === last ? "" : new Date(first + slider.value * DAY_MS).toISOString().slice(0, 10);
+  });
+  slider.addEventListener("change", () => day.form.requestSubmit());
+  day.closest("label").after(slider);
+}
+addEventListener("DOMContentLoaded", () => document.querySelectorAll("input[data-slider]").forEach(addSlider));
 
 // ---- charts
 
@@ -66,6 +92,7 @@ async function draw() {
   const answer = await fetch(`/samples${location.search}`);
   if (!answer.ok) return;
   const columns = await answer.json();
+  if (columns.at.length === 1) for (const name in columns) columns[name].unshift(name === "at" ? columns.at[0] - SHOWN_S : null); // one point has no scale
   const ink = resolved("--quiet"), edge = resolved("--edge");
   const lines = [resolved("--accent"), resolved("--warn"), resolved("--good")];
   for (const place of places) {
@@ -75,7 +102,7 @@ async function draw() {
     const options = {
       width: place.clientWidth, height: 180, legend: { live: false }, scales: { x: { range: (u, first, last) => [Math.min(first, last - SHOWN_S), last] }, y: { range: (u, low, high) => [0, Math.max(high || 0, 1) * 1.05] } },
       axes: [axis, { ...axis, size: 55 }],
-      series: [{}, ...series.map((name, n) => ({ label: names[name], stroke: lines[n], width: 2, spanGaps: false, points: { show: columns.at.length < 3 } }))],
+      series: [{}, ...series.map((name, n) => ({ label: names[name], stroke: lines[n], width: 2, spanGaps: false, points: { show: columns.at.length < 4 } }))],
     };
     if (place.plot) { place.plot.setData(data); continue; }
     place.textContent = "";

@@ -1,0 +1,19 @@
+"""Bugs of delivery: consumers, webhooks, packets and the ends of launches (G11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.mutation.bug import Planted
+from tests.mutation.gate import Verdict
+from tests.mutation.planted_deliveries import DELIVERING
+
+BUGS = DELIVERING
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.guarantee} {bug.name}")
+def test_planted_bug_is_caught(bug: Planted, judge: Callable[[Planted], Verdict]) -> None:
+    verdict = judge(bug)
+    assert not verdict.why_not, f"{bug.layer}: {verdict.why_not}"
+    assert verdict.caught_by
