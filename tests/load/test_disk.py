@@ -332,7 +332,7 @@ def test_a_backup_to_a_full_disk_leaves_nothing_there(disk: Disk, tmp_path: Path
 @needs_mount
 def test_a_checkpoint_that_finds_no_room_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit fits into the log, and what it wrote not into the file: it is durable all the same."""
-    monkeypatch.setattr("everkept.store.writer.CHECKPOINT_ROWS", 0)
+    monkeypatch.setattr("everkept.store.sqlite_transactions.CHECKPOINT_ROWS", 0)
     with tmpfs(tmp_path / "small") as disk, structlog.testing.capture_logs() as logs:
         home = disk.place / "home"
         with Memory.open(home, worker=False) as memory:

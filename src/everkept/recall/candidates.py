@@ -21,6 +21,7 @@ from everkept.recall.rank import Frequencies
 from everkept.recall.table import Ints, PassageTable
 from everkept.store import search as store
 from everkept.store.connection import Connection
+from everkept.store.text_rows import scope_term
 
 POSTINGS_MAX: Final = 3000
 """Passages that the rarest terms may bring in before the commoner ones only add to those."""
@@ -58,7 +59,7 @@ class Pool:
 def lexical_order(pool: Pool, terms: Sequence[str], frequencies: Frequencies, postings: PostingsMemo) -> Ints:
     """Ids of all passages of the pool that hold one of the rare terms, best first; newer first among equals."""
     of_term = frequencies.of_term
-    size = of_term.get(store.scope_term(pool.scope), 0)
+    size = of_term.get(scope_term(pool.scope), 0)
     known = sorted((t for t in terms if of_term.get(t, 0)), key=lambda t: of_term[t])
     rare = _rare(known, of_term, size)
     ids = pool.table.all.id
@@ -91,7 +92,7 @@ def _postings(
     pool: Pool, term: str, frequencies: Frequencies, postings: PostingsMemo, within: Sequence[str] = ()
 ) -> list[tuple[float, Ints]]:
     """(weight, ids ascending) of a term; they may lie outside the scope, but for very common terms."""
-    size = frequencies.of_term.get(store.scope_term(pool.scope), 0)
+    size = frequencies.of_term.get(scope_term(pool.scope), 0)
     if frequencies.of_term[term] <= min(CACHED_MAX, _SCOPED_FROM * size):
         return postings.of(pool.conn, term, pool.snapshot.newest)
     # A scope that is most of the index costs more to look up than to sort out afterwards.

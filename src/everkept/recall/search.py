@@ -29,6 +29,7 @@ from everkept.recall.words import WordsMemo
 from everkept.store import search as store
 from everkept.store.connection import Connection
 from everkept.store.search import KINDS, Hit
+from everkept.store.text_rows import scope_term
 
 _DENSE_FILTERED: Final = 400
 _LITTLE: Final = 10_000
@@ -117,7 +118,7 @@ class Searcher:
         question = read_question(query.text)
         pool = self._pool(conn, scope, query, kinds)
         stems = [analyser.stem(w) for w in question.words]
-        terms = [*question.terms, *stems, store.scope_term(scope)]
+        terms = [*question.terms, *stems, scope_term(scope)]
         frequencies = self._frequencies.read(conn, terms, pool.snapshot.newest)
         question = _rarest_terms(question, frequencies)
         ids, static = self._candidates(pool, query, question, frequencies)

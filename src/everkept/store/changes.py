@@ -76,7 +76,7 @@ select c.seq, c.kind, s.name, t.name, c.ref, c.at, c.data,
   coalesce(c.born, c.project_id || '_' || c.seq) || '_' || c.at from changes c
 left join subjects s on s.id = c.subject_id left join streams t on t.id = c.stream_id
 where c.project_id = :project and c.seq > :after and c.seq <= :through
-  and (:kinds is null or c.kind in (select value from json_each(:kinds)))
+  and (:kinds is null or c.kind in (select value from words(:kinds)))
   and (:subject is null or c.subject_id = :subject or c.kind = :erased)
 order by c.seq limit :limit""")
 _CURSOR = text("select cursor, owner, lease_until, fence from consumers where project_id = :project and name = :name")

@@ -15,6 +15,7 @@ from sqlalchemy import Executable
 from sqlalchemy.engine import Dialect
 
 from everkept.ports.clock import Clock
+from everkept.store.dialect import allocate, spelled
 
 Row = tuple[Any, ...]
 Params = Mapping[str, Any]
@@ -31,7 +32,7 @@ def _compile(statement: Executable, dialect: Dialect) -> Compiled:
     compiled = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
     names = tuple(compiled.positiontup or ())
     literals = {k: v for k, v in compiled.params.items() if v is not None}
-    return Compiled(str(compiled), _in_order(names, literals))
+    return Compiled(spelled(str(compiled), dialect), _in_order(names, literals))
 
 
 def _in_order(names: tuple[str, ...], literals: Mapping[str, Any]) -> Callable[[Params], Row]:
@@ -90,22 +91,22 @@ class Connection:
         compiled = _compile(statement, self.dialect)
         values = [compiled.row(r) for r in rows]
         if values:
-            self.raw.executemany(compiled.sql, values)
+            self._execute_many(compiled.sql, values)
 
     def many_in_order(self, statement: Executable, rows: Sequence[Row]) -> None:
         """As `many`, for what is written with every message: each row has its values in the order of the statement."""
         if rows:
-            self.raw.executemany(_compile(statement, self.dialect).sql, rows)
+            self._execute_many(_compile(statement, self.dialect).sql, rows)
+
+    def _execute_many(self, sql: str, rows: Sequence[Row]) -> None:
+        if self.dialect.name == "sqlite":
+            self.raw.executemany(sql, rows)
+        else:
+            self.raw.cursor().executemany(sql, rows)
 
     def allocate(self, table: str, count: int) -> int:
         """The first of `count` new row numbers of `table`, which the caller then writes. Never given out again."""
-        row = self.raw.execute("select seq from sqlite_sequence where name = ?", (table,)).fetchone()
-        first = (row[0] if row else 0) + 1
-        if row:
-            self.raw.execute("update sqlite_sequence set seq = ? where name = ?", (first + count - 1, table))
-        else:
-            self.raw.execute("insert into sqlite_sequence(name, seq) values(?, ?)", (table, first + count - 1))
-        return int(first)
+        return allocate(self.raw, self.dialect, table, count)
 
     def after_commit(self, effect: Callable[[], None]) -> None:
         """Run `effect` once this transaction is durable; never if it is rolled back."""

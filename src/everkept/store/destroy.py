@@ -97,7 +97,7 @@ where s.subject_id = :subject and (s.id, e.seq) > (:after, :after_seq) and s.id 
 order by s.id, e.seq limit :limit""")
 _TURN_TEXTS = text("""
 select e.stream_id, e.seq, e.content, e.tokens, p.id, p.speaker, a.content, pa.speaker, b.content, pb.speaker
-from json_each(:places) h join events e on e.stream_id = h.value->>0 and e.seq = h.value->>1
+from number_pairs(:places) h join events e on e.stream_id = h.one and e.seq = h.two
 left join passages p on p.kind = 'turn' and p.stream_id = e.stream_id and p.seq = e.seq
 left join events a on a.stream_id = e.stream_id and a.seq = e.seq - 1
 left join passages pa on pa.kind = 'turn' and pa.stream_id = a.stream_id and pa.seq = a.seq
@@ -164,18 +164,18 @@ _FACT_TEXTS = text("""
 select f.id, f.subject_id, f.entity_id, f.predicate_norm, f.text, p.speaker, f.object_entity_id,
   coalesce(e.merged_into, e.id)
 from facts f join entities e on e.id = f.entity_id
-left join passages p on p.kind = 'fact' and p.ref_id = f.id where f.id in (select value from json_each(:ids))""")
+left join passages p on p.kind = 'fact' and p.ref_id = f.id where f.id in (select value from numbers(:ids))""")
 _DELETE_VERDICTS = text("""
-delete from verdicts where earlier_fact in (select value from json_each(:ids))
-  or later_fact in (select value from json_each(:ids))""")
-_DELETE_EVIDENCE = text("delete from fact_events where fact_id in (select value from json_each(:ids))")
-_DELETE_FACTS = text("delete from facts where id in (select value from json_each(:ids))")
+delete from verdicts where earlier_fact in (select value from numbers(:ids))
+  or later_fact in (select value from numbers(:ids))""")
+_DELETE_EVIDENCE = text("delete from fact_events where fact_id in (select value from numbers(:ids))")
+_DELETE_FACTS = text("delete from facts where id in (select value from numbers(:ids))")
 _UNUSED = text("""
-select id from entities e where id in (select value from json_each(:ids))
+select id from entities e where id in (select value from numbers(:ids))
   and not exists (select 1 from facts f where f.entity_id = e.id)
   and not exists (select 1 from facts f where f.object_entity_id = e.id)""")
-_DELETE_ALIASES = text("delete from entity_aliases where entity_id in (select value from json_each(:ids))")
-_DELETE_ENTITIES = text("delete from entities where id in (select value from json_each(:ids))")
+_DELETE_ALIASES = text("delete from entity_aliases where entity_id in (select value from numbers(:ids))")
+_DELETE_ENTITIES = text("delete from entities where id in (select value from numbers(:ids))")
 RAISE_EPOCH = text("update subjects set epoch = epoch + 1, revision = revision + 1 where id = :subject")
 
 
@@ -263,9 +263,9 @@ _WINDOWS = {
 }
 _WINDOW_TEXTS = text("""
 select coalesce(w.summary, '') || ' ' || coalesce(w.learnings, ''), p.speaker from windows w
-left join passages p on p.kind = 'episode' and p.ref_id = w.id where w.id in (select value from json_each(:ids))""")
-_DELETE_SLICES = text("delete from slices where window_id in (select value from json_each(:ids))")
-_DELETE_WINDOWS = text("delete from windows where id in (select value from json_each(:ids))")
+left join passages p on p.kind = 'episode' and p.ref_id = w.id where w.id in (select value from numbers(:ids))""")
+_DELETE_SLICES = text("delete from slices where window_id in (select value from numbers(:ids))")
+_DELETE_WINDOWS = text("delete from windows where id in (select value from numbers(:ids))")
 
 
 def windows(conn: Connection, piece: Piece, _place: Place) -> Chunk:
@@ -294,9 +294,9 @@ def forget_summaries(conn: Connection, project: int, window_ids: Sequence[int]) 
 # ---- jobs
 
 _JOBS = text("""
-select j.id, j.state from json_each(:keys) h join jobs j on j.kind = h.value->>0 and j.key = h.value->>1
+select j.id, j.state from word_pairs(:keys) h join jobs j on j.kind = h.one and j.key = h.two
 where j.project_id = :project""")
-_DELETE_JOBS = text("delete from jobs where id in (select value from json_each(:ids))")
+_DELETE_JOBS = text("delete from jobs where id in (select value from numbers(:ids))")
 
 
 def job_keys(window: int, slices: int) -> list[tuple[str, str]]:
@@ -316,7 +316,7 @@ def drop_jobs(conn: Connection, project: int, keys: Sequence[tuple[str, str]]) -
 
 _STREAMS = text("""
 select id from streams where subject_id = :subject and erased_at is null order by id limit :limit""")
-_NAMES = text("select kind, name from streams where id in (select value from json_each(:ids))")
+_NAMES = text("select kind, name from streams where id in (select value from numbers(:ids))")
 _BLANK_STREAM = text("""
 update streams set name = :name, settings = '{}', last_recorded_at = null, covered_seq = last_seq, pending_tokens = 0,
   end_through = 0, pulled_due_at = null, summary = null, summary_through = 0, erased_at = :now where id = :id""")
@@ -340,26 +340,26 @@ def blank_streams(conn: Connection, project: int, ids: Sequence[int]) -> Counts:
 
 # ---- replies
 
-_LOST = """exists (select 1 from json_each(r.recipe, '$.facts') shown
+_LOST = """exists (select 1 from numbers(r.recipe, 'facts') shown
     where not exists (select 1 from facts f where f.id = shown.value))
-  or exists (select 1 from json_each(r.recipe, '$.entities') shown
+  or exists (select 1 from numbers(r.recipe, 'entities') shown
     where not exists (select 1 from entities n where n.id = shown.value))
-  or exists (select 1 from json_each(r.recipe, '$.pages') shown
+  or exists (select 1 from numbers(r.recipe, 'pages') shown
     where not exists (select 1 from pages g where g.id = shown.value and g.version > 0))"""
-_SHOWN = """exists (select 1 from json_each(r.recipe, '$.streams') shown where shown.value = :stream)"""
+_SHOWN = """exists (select 1 from numbers(r.recipe, 'streams') shown where shown.value = :stream)"""
 """Words of the stream were shown beside what the question was about."""
 _PAGE = """
 select r.id, {condition} from replies r where r.subject_id = :subject and r.id > :after order by r.id limit :limit"""
 _REPLIES_TOUCHED = {
     "event": text(_PAGE.format(condition=f"""r.work like 'window:' || cast(:window as text) || '.%' or {_LOST}
-  or (json_extract(r.recipe, '$.stream') = :stream and json_extract(r.recipe, '$.through') >= :seq) or {_SHOWN}""")),
-    "stream": text(_PAGE.format(condition=f"json_extract(r.recipe, '$.stream') = :stream or {_SHOWN} or {_LOST}")),
+  or (number_in(r.recipe, 'stream') = :stream and number_in(r.recipe, 'through') >= :seq) or {_SHOWN}""")),
+    "stream": text(_PAGE.format(condition=f"number_in(r.recipe, 'stream') = :stream or {_SHOWN} or {_LOST}")),
 }  # fmt: skip
 _REPLIES_OF = {
     "subject": text("select id from replies where subject_id = :subject order by id limit :limit"),
     "project": text("select id from replies where project_id = :project limit :limit"),
 }
-_DELETE_REPLIES = text("delete from replies where id in (select value from json_each(:ids))")
+_DELETE_REPLIES = text("delete from replies where id in (select value from numbers(:ids))")
 
 
 def replies(conn: Connection, piece: Piece, place: Place) -> Chunk:

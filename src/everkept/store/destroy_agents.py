@@ -34,11 +34,11 @@ select h.id from handoffs h join streams s on s.id = h.stream_id where s.subject
 limit :limit"""),
 }
 _REPLACED = text("""
-update handoffs set replaced_by = null where replaced_by in (select value from json_each(:ids))""")
-_DELETE_HANDOFFS = text("delete from handoffs where id in (select value from json_each(:ids))")
+update handoffs set replaced_by = null where replaced_by in (select value from numbers(:ids))""")
+_DELETE_HANDOFFS = text("delete from handoffs where id in (select value from numbers(:ids))")
 _OFFERS = text("select id from offers where project_id = :project or :everywhere order by id limit :limit")
 _EVERYWHERE = text("select name = 'default' from projects where id = :project")
-_DELETE_OFFERS = text("delete from offers where id in (select value from json_each(:ids))")
+_DELETE_OFFERS = text("delete from offers where id in (select value from numbers(:ids))")
 _FORGET_TELLING = text("""
 update natural_keys set payload_hash = '', rank = 1 << 30
 where project_id = :project and stream_id = :stream and seq = :seq""")
@@ -178,8 +178,8 @@ def forget_digest(conn: Connection, project: int, stream: int) -> None:
 
 
 _CARRYING = text("""
-select distinct h.stream_id from handoffs h join json_each(h.open_ends) e
-where h.project_id = :project and h.stream_id <> :stream and e.value->>'carried' > 0""")
+select distinct h.stream_id from handoffs h cross join objects(h.open_ends) e
+where h.project_id = :project and h.stream_id <> :stream and number_in(e.value, 'carried') > 0""")
 
 
 def carriers_of(conn: Connection, project: int, stream: int) -> list[int]:

@@ -36,11 +36,11 @@ limit 20"""),
 }
 _LEDGER = text("""
 delete from workstream_ledger where (workstream_id, seq) in (
-  select workstream_id, seq from workstream_ledger where stream_id in (select value from json_each(:streams))
+  select workstream_id, seq from workstream_ledger where stream_id in (select value from numbers(:streams))
   limit :limit)""")
-_LINKED = "select {} from launch_sessions where stream_id in (select value from json_each(:streams))"
+_LINKED = "select {} from launch_sessions where stream_id in (select value from numbers(:streams))"
 _NATIVES = f"""(
-  select agent, native_id from sessions where stream_id in (select value from json_each(:streams))
+  select agent, native_id from sessions where stream_id in (select value from numbers(:streams))
   union {_LINKED.format("agent, native_id")})"""
 """What their agents call the sessions. Their rows go later (`destroy_agents`)."""
 _NAMINGS = tuple(text(statement) for statement in (
@@ -54,7 +54,7 @@ update launches set source_cursor = null where project_id = :project and source_
     f"update launches set resumes = null where project_id = :project and (agent, resumes) in {_NATIVES}",
 ))  # fmt: skip
 """What names a session of them: how far it was told, how far its transcript was read, who was to have a packet."""
-_LINKS = text("delete from launch_sessions where stream_id in (select value from json_each(:streams))")
+_LINKS = text("delete from launch_sessions where stream_id in (select value from numbers(:streams))")
 
 
 def destroy_launch_work(conn: Connection, kind: str, params: dict[str, Any]) -> dict[str, int] | None:

@@ -39,33 +39,33 @@ union select p.id from streams s join proposals p on p.stream_id = s.id where s.
 _DROP_QUOTES = {
     "event": text("""
 delete from proposal_quotes where stream_id = :stream and seq = :seq
-  and proposal_id in (select value from json_each(:ids))"""),
+  and proposal_id in (select value from numbers(:ids))"""),
     "stream": text("""
-delete from proposal_quotes where stream_id = :stream and proposal_id in (select value from json_each(:ids))"""),
+delete from proposal_quotes where stream_id = :stream and proposal_id in (select value from numbers(:ids))"""),
     "subject": text("""
 delete from proposal_quotes where stream_id in (select id from streams where subject_id = :subject)
-  and proposal_id in (select value from json_each(:ids))"""),
+  and proposal_id in (select value from numbers(:ids))"""),
 }
 _GOING = text("""
-select p.id from proposals p where p.id in (select value from json_each(:ids)) and (p.state <> 'rejected'
+select p.id from proposals p where p.id in (select value from numbers(:ids)) and (p.state <> 'rejected'
   or not exists (select 1 from proposal_quotes q where q.proposal_id = p.id))""")
 _WRITTEN = text("""
-select page_id, previous, body, id from proposals where id in (select value from json_each(:ids))
+select page_id, previous, body, id from proposals where id in (select value from numbers(:ids))
   and page_id is not null order by id limit 1""")
 _UNWRITTEN = text("update proposals set page_id = null where id = :id")
 _IS_THERE = text("select 1 from pages where id = :page and version > 0")
-_DROP_ALL_QUOTES = text("delete from proposal_quotes where proposal_id in (select value from json_each(:ids))")
-_DELETE_PROPOSALS = text("delete from proposals where id in (select value from json_each(:ids))")
+_DROP_ALL_QUOTES = text("delete from proposal_quotes where proposal_id in (select value from numbers(:ids))")
+_DELETE_PROPOSALS = text("delete from proposals where id in (select value from numbers(:ids))")
 _SILENCE = text("""
 update proposals set slug = '', title = '', section = '', body = '', why = '', state_reason = null
-where id in (select value from json_each(:ids))""")
+where id in (select value from numbers(:ids))""")
 _UNLINK = {
     "stream": text("""
 update proposals set review_id = null, stream_id = null
-where id in (select value from json_each(:ids)) and stream_id = :stream"""),
+where id in (select value from numbers(:ids)) and stream_id = :stream"""),
     "subject": text("""
 update proposals set review_id = null, stream_id = null
-where id in (select value from json_each(:ids)) and stream_id in (select id from streams where subject_id = :subject)
+where id in (select value from numbers(:ids)) and stream_id in (select id from streams where subject_id = :subject)
 """),
 }
 
@@ -89,12 +89,12 @@ _STREAMS = {
 select distinct g.stream_id from streams s join generations g on g.stream_id = s.id where s.subject_id = :subject
 limit :limit"""),
 }
-_NUMBERS = text("select seq from generations where stream_id in (select value from json_each(:streams))")
-_DROP_REVIEWS = text("delete from reviews where stream_id in (select value from json_each(:streams))")
+_NUMBERS = text("select seq from generations where stream_id in (select value from numbers(:streams))")
+_DROP_REVIEWS = text("delete from reviews where stream_id in (select value from numbers(:streams))")
 _ENTOMB = text("""
 update generations set state = 'erased', stream_id = null, digest_hash = '', reason = null, ended_at = null,
   passed_at = coalesce(passed_at, :now)
-where stream_id in (select value from json_each(:streams))""")
+where stream_id in (select value from numbers(:streams))""")
 
 
 def review_jobs(conn: Connection, kind: str, params: dict[str, Any]) -> list[tuple[str, str]]:

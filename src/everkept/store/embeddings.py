@@ -26,7 +26,7 @@ def around_input(*lines: str) -> str:
 
 _FIND = text("""
 select text_hash, vector from embeddings where project_id = :project and model = :model and dim = :dim
-  and text_hash in (select value from json_each(:hashes))""")
+  and text_hash in (select value from words(:hashes))""")
 _KEEP = text("""
 insert into embeddings(project_id, model, dim, text_hash, vector, created_at)
 values(:project, :model, :dim, :hash, :vector, :now) on conflict do nothing""")

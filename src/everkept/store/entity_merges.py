@@ -30,13 +30,13 @@ _SPLIT = text("update entities set merged_into = null, merged_by = null, merged_
 # With those of all that is merged into them: what one of these had ended may be what another says.
 _SLOTS = text("""
 with named(id) as (
-  select value from json_each(:ids)
-  union select id from entities where merged_into in (select value from json_each(:ids)))
+  select value from numbers(:ids)
+  union select id from entities where merged_into in (select value from numbers(:ids)))
 select entity_id, predicate_norm from facts where entity_id in (select id from named)
 union select entity_id, predicate_norm from facts where object_entity_id in (select id from named)""")
 _MEMBERS = text("""
 select merged_into, id, name, merged_by, merged_at from entities
-where merged_into in (select value from json_each(:ids)) order by merged_at, id""")
+where merged_into in (select value from numbers(:ids)) order by merged_at, id""")
 
 
 def merge_entities(conn: Connection, project: int, entity: int, into: int, by: str) -> None:

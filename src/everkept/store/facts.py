@@ -79,7 +79,7 @@ select e.id, e.name, e.type, (
     select count(*) from facts f where {SHOWN_FACT} and (
       f.entity_id in (select e.id union all select m.id from entities m where m.merged_into = e.id)
       or f.object_entity_id in (select e.id union all select m.id from entities m where m.merged_into = e.id))),
-  (select json_group_array(a.name) from entity_aliases a
+  (select list_of(a.name) from entity_aliases a
     where a.entity_id in (select e.id union all select m.id from entities m where m.merged_into = e.id))
 from entities e join subjects u on u.id = e.subject_id and u.erased_at is null
 where {scope} and e.id < :before and e.merged_into is null and {SHOWN_ENTITY} order by e.id desc limit :limit""")
@@ -107,7 +107,7 @@ def _ensure_entity(conn: Connection, of: FactsOf, name: str, type_: str) -> int:
 
 _BORROWED = text("""
 select f.id, f.subject_id, f.project_id, f.entity_id, f.predicate_norm, f.object, o.type
-from json_each(:ids) h join entities o on o.id = h.value join facts f on f.object_entity_id = o.id
+from numbers(:ids) h join entities o on o.id = h.value join facts f on f.object_entity_id = o.id
 where f.object_norm <> o.norm and not exists (select 1 from facts g where g.entity_id = o.id)
   and not exists (select 1 from facts g where g.object_entity_id = o.id and g.object_norm = o.norm)""")
 _NAME_OBJECT = text("update facts set object_entity_id = :entity where id = :id")
@@ -483,7 +483,7 @@ select f.id, f.said_at, f.said_stream, f.said_seq, f.said_index, coalesce(c.norm
   f.confidence, f.valid_from, f.valid_until, f.single_valued, f.closes, f.correction, f.replaces, f.pinned,
   f.retired_by_hand, f.retired_because
 {_NAMED}
-where f.id in (select value from json_each(:ids))""")
+where f.id in (select value from numbers(:ids))""")
 
 
 def timeline_facts(conn: Connection, ids: Sequence[int]) -> dict[int, TimelineFact]:
@@ -556,7 +556,7 @@ select f.id, f.subject_id, u.name, coalesce(c.name, e.name), f.predicate, f.obje
   f.retired_because,
   f.superseded_by, f.duplicate_of, f.live, f.unsettled, f.pinned, f.closes, f.window_id, f.zone_min, f.stated_by,
   (select o.id from facts o where o.subject_id = f.subject_id and o.draft_key = f.corrects),
-  case when f.valid_from is null and f.single_valued is not 0 then (
+  case when f.valid_from is null and coalesce(f.single_valued, true) then (
     select max(o.closed_at) from facts o
     where o.entity_id in (select m.id from entities m where m.id = coalesce(c.id, e.id) or m.merged_into = c.id
         or m.merged_into = e.id)
@@ -565,7 +565,7 @@ from facts f join subjects u on u.id = f.subject_id and u.erased_at is null join
   left join entities c on c.id = e.merged_into
 """
 _BY_IDS = text(
-    _FACT_COLUMNS + f"where f.project_id = :project and f.id in (select value from json_each(:ids)) and {SHOWN_FACT}"
+    _FACT_COLUMNS + f"where f.project_id = :project and f.id in (select value from numbers(:ids)) and {SHOWN_FACT}"
 )
 # A statement for each scope, so that the index of that scope is used.
 _LIST = text(
@@ -577,7 +577,7 @@ _LIST_SUBJECT = text(
 )
 _NEWEST = 2**63 - 1
 _EVENTS_OF = text("""
-select fact_id, stream_id, seq from fact_events where fact_id in (select value from json_each(:ids))
+select fact_id, stream_id, seq from fact_events where fact_id in (select value from numbers(:ids))
 order by fact_id, stream_id, seq""")
 _LIVE = text(
     _FACT_COLUMNS

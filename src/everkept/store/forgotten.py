@@ -19,14 +19,14 @@ from everkept.store.connection import Connection
 from everkept.store.projects import all_secrets
 
 _RETIRED = text("""
-select window_id, draft_key, retired_by_hand, pinned from facts where id in (select value from json_each(:ids))
+select window_id, draft_key, retired_by_hand, pinned from facts where id in (select value from numbers(:ids))
   and (retired_by_hand or pinned) and window_id is not null and not (said_stream = :stream and said_seq = :seq)""")
 _ADD = text("""
 insert into forgotten(window_id, statement, retired, pinned) values(:window, :statement, :retired, :pinned)
 on conflict do nothing""")
 _OF_WINDOW = text("select statement, retired, pinned from forgotten where window_id = :window")
 _TAKE = text("delete from forgotten where window_id = :window and statement = :statement")
-_DELETE = text("delete from forgotten where window_id in (select value from json_each(:windows))")
+_DELETE = text("delete from forgotten where window_id in (select value from numbers(:windows))")
 
 
 def mark_forgotten(conn: Connection, project: int, facts: Sequence[int], *, erased: tuple[int, int]) -> None:

@@ -105,7 +105,7 @@ values(:project, :stream, :worktree, :branch, :title, :body, :open_ends, :state,
 returning id""")
 _REPLACE = text("""
 update handoffs set state = 'replaced', replaced_by = :by, settled_at = :now
-where id in (select value from json_each(:ids)) and state = 'open'""")
+where id in (select value from numbers(:ids)) and state = 'open'""")
 _ACKNOWLEDGE = text("""
 update handoffs set state = 'acknowledged', acknowledged_by = :by, settled_at = :now where id = :id
   and state = 'open'""")

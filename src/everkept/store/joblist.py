@@ -71,7 +71,7 @@ _BY_ID = text(_COLUMNS + "where j.project_id = :project and j.id = :id")
 _CAUSES = text("""
 select kind, coalesce(error_class, 'unknown'), count(*) from jobs where state = 'dead' and project_id = :project
 group by 1, 2 order by 3 desc, 1, 2 limit :limit""")
-_LISTED = " where +project_id = :project and id in (select value from json_each(:ids))"
+_LISTED = " where +project_id = :project and id in (select value from numbers(:ids))"
 _THREADS = text("select id, name from streams" + _LISTED)
 _SLICES = text("select id, slices from windows" + _LISTED)
 

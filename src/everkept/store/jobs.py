@@ -510,7 +510,7 @@ def _add_ready_only(conn: Connection, lane: int, group: int, use: str) -> None:
 
 _RENEW = text("""
 update jobs set lease_until = :until where owner = :owner and state = 'leased' and lease_until > :now
-  and (:jobs is null or +id in (select value from json_each(:jobs))) returning id, fence""")
+  and (:jobs is null or +id in (select value from numbers(:jobs))) returning id, fence""")
 _SEEN = text("""
 insert into workers(id, slots, started_at, seen_at) values(:id, :slots, :now, :now)
 on conflict(id) do update set seen_at = excluded.seen_at, slots = excluded.slots""")

@@ -37,25 +37,26 @@ select l.project_id, l.workstream_id, l.id, c.agent, c.native_id, c.stream_id, :
   join sessions c on c.project_id = :project and c.agent = :agent and c.native_id = b.native_id
   join streams s on s.id = c.stream_id and s.erased_at is null
   join subjects u on u.id = s.subject_id and u.erased_at is null
-where l.id in (select value from json_each(:launches)) and b.native_id <> :native
+where l.id in (select value from numbers(:launches)) and b.native_id <> :native
 on conflict do nothing returning stream_id""")
 _UNTOLD = text("""
 select distinct l.workstream_id, l.stream_id, s.subject_id, s.last_seq from launch_sessions l
   join streams s on s.id = l.stream_id and s.last_seq > 0
-where l.stream_id in (select value from json_each(:streams)) and not exists (
+where l.stream_id in (select value from numbers(:streams)) and not exists (
   select 1 from workstream_ledger w where w.stream_id = l.stream_id and w.workstream_id = l.workstream_id)
 order by l.workstream_id, l.stream_id""")
 _RECEIVE = text("""
 update launches set native_id = :native
-where id in (select value from json_each(:launches)) and agent = :agent and native_id is null
+where id in (select value from numbers(:launches)) and agent = :agent and native_id is null
 returning id, workstream_id, accepted_at, packet_from, packet_through, offer_id""")
 _ADDRESS = text("update offers set native_id = :native where id = :offer and agent = :agent")
 _MOVE: Final = text("""
 insert into workstream_cursors(workstream_id, agent, native_id, delivered)
 select :workstream, :agent, :native, :through where :start = 0 or exists (
   select 1 from workstream_cursors c where c.workstream_id = :workstream and c.agent = :agent and c.native_id = :native)
-on conflict(workstream_id, agent, native_id) do update set delivered = max(delivered, excluded.delivered)
-  where delivered >= :start""")
+on conflict(workstream_id, agent, native_id) do update set
+  delivered = max(workstream_cursors.delivered, excluded.delivered)
+  where workstream_cursors.delivered >= :start""")
 _CURSOR = text("""
 select delivered, source_cursor from workstream_cursors
 where workstream_id = :workstream and agent = :agent and native_id = :native""")
@@ -65,7 +66,7 @@ values(:workstream, :agent, :native, :cursor)
 on conflict(workstream_id, agent, native_id) do update set source_cursor = excluded.source_cursor""")
 _LINKED = """
 select l.stream_id, l.agent, l.native_id, max(l.launch_id) from launch_sessions l
-where l.workstream_id = :workstream and (:launch is null or l.launch_id = :launch) """
+where l.workstream_id = :workstream and (cast(:launch as bigint) is null or l.launch_id = :launch) """
 _HEARD = text(f"""{_LINKED} and l.stream_id < :before
 group by l.stream_id, l.agent, l.native_id order by l.stream_id desc limit :limit""")
 _UNHEARD = text(f"""{_LINKED} and l.stream_id is null
@@ -73,7 +74,7 @@ group by l.stream_id, l.agent, l.native_id order by max(l.launch_id) desc limit 
 _COUNTS = text("""
 select d.workstream_id, count(*) from (
   select distinct l.workstream_id, l.agent, l.native_id from launch_sessions l
-  where l.workstream_id in (select value from json_each(:workstreams))) d
+  where l.workstream_id in (select value from numbers(:workstreams))) d
 group by d.workstream_id""")
 NEWEST: Final = 1 << 62
 """Before it comes every session."""

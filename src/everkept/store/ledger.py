@@ -18,7 +18,7 @@ from everkept.domain.ids import ProjectId
 from everkept.domain.scope import Scope
 from everkept.store.connection import Connection
 from everkept.store.hidden import SHOWN_PASSAGE
-from everkept.store.search import within_scope
+from everkept.store.search import find_postings
 
 # A workstream that came from another project brought numbers that this one's counter has not reached yet.
 _BEHIND_ALL = """
@@ -33,8 +33,8 @@ values(:workstream, {_BEHIND_ALL.format(workstream=":workstream")}, :stream, 1, 
 _HEAD = text("select coalesce(max(seq), 0) from workstream_ledger where workstream_id = :workstream")
 
 VISIBLE: Final = """e.erased_at is null and e.evidence = 1 and s.erased_at is null and u.erased_at is null
-  and (e.role in ('assistant', 'tool') or (e.role = 'user' and e.metadata->>'genuine' = 1)
-    or e.metadata->>'kind' = 'plan' or (e.metadata->>'kind' = 'turn_end' and e.metadata->>'text_chars' > 0))
+  and (e.role in ('assistant', 'tool') or (e.role = 'user' and flag_in(e.metadata, 'genuine'))
+    or word_in(e.metadata, 'kind') = 'plan' or (word_in(e.metadata, 'kind') = 'turn_end' and number_in(e.metadata, 'text_chars') > 0))
   and not exists (select 1 from events r where r.stream_id = e.stream_id and r.revises = e.seq)"""
 """Of `events e`: what somebody said or did. A telling that was completed is seen in the one that completes it."""
 _EVENTS = f"""
@@ -42,7 +42,7 @@ from workstream_ledger l join events e on e.stream_id = l.stream_id and e.seq be
   join streams s on s.id = e.stream_id join subjects u on u.id = s.subject_id
   join sessions x on x.stream_id = e.stream_id
 where l.workstream_id = :workstream and {VISIBLE} """
-_ROW = "select l.seq, e.stream_id, e.seq, x.agent, e.metadata->>'kind', e.content, e.occurred_at "
+_ROW = "select l.seq, e.stream_id, e.seq, x.agent, word_in(e.metadata, 'kind'), e.content, e.occurred_at "
 _AFTER = text(f"""{_ROW}{_EVENTS}
 and l.seq >= :seq and (l.seq > :seq or e.seq > :event) order by l.seq, e.seq limit :limit""")
 _RANGE = f"""{_EVENTS}
@@ -54,18 +54,18 @@ and l.seq > :after and l.seq <= :through and (x.agent <> :agent or x.native_id n
 _NEWEST = text(f"{_ROW}{_RANGE} order by l.seq desc, e.seq desc limit :limit")
 _COUNTS = text(f"select x.agent, count(*) {_RANGE} group by x.agent")
 _FOUND = text(f"""{_ROW}
-from passage_text f join passages p on p.id = f.rowid and p.kind = 'turn' and p.hidden = false and {SHOWN_PASSAGE}
+from passages p
   join workstream_ledger l on l.workstream_id = :workstream and l.stream_id = p.stream_id
     and p.seq between l.first_seq and l.last_seq
   join events e on e.stream_id = p.stream_id and e.seq = p.seq
   join streams s on s.id = e.stream_id join subjects u on u.id = s.subject_id
   join sessions x on x.stream_id = e.stream_id
-where passage_text match :match and {VISIBLE}
-order by f.rank, l.seq desc, e.seq desc limit :limit""")
+where p.id in (select value from numbers(:ids)) and p.kind = 'turn' and p.hidden = false and {SHOWN_PASSAGE} and {VISIBLE}
+order by l.seq desc, e.seq desc limit :limit""")
 _ENTRIES = text("""
 select l.workstream_id, sum(l.last_seq - l.first_seq + 1), max(s.last_recorded_at)
 from workstream_ledger l join streams s on s.id = l.stream_id and s.erased_at is null
-where l.workstream_id in (select value from json_each(:workstreams)) group by l.workstream_id""")
+where l.workstream_id in (select value from numbers(:workstreams)) group by l.workstream_id""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,13 +106,16 @@ def events_after(conn: Connection, workstream: int, seq: int, event: int, limit:
 
 
 def find_events(conn: Connection, project: int, workstream: int, query: str, limit: int) -> list[LedgerEvent]:
-    """Visible events with all words of the query in them, best first; none for a query without a word."""
-    terms = list(dict.fromkeys(analyser.terms(query)))
-    if not terms:
+    """Visible events with all words of the query in them, newest first; none for a query without a word."""
+    found: set[int] | None = None
+    for term in dict.fromkeys(analyser.terms(query)):
+        postings = find_postings(conn, Scope(project=ProjectId(project)), term, ("turn",))
+        holding = {int(id_) for weight, ids in postings if weight == 1.0 for id_ in ids.split(",")}
+        found = holding if found is None else found & holding
+    if not found:
         return []
-    words = " AND ".join(f'{{speaker own said}} : "{term}"' for term in terms)
-    match = f'{words} AND {within_scope(conn, Scope(project=ProjectId(project)))} AND scope : "kturn"'
-    return [_event(r) for r in conn.rows(_FOUND, {"workstream": workstream, "match": match, "limit": limit})]
+    asked = {"workstream": workstream, "ids": json.dumps(sorted(found)), "limit": limit}
+    return [_event(r) for r in conn.rows(_FOUND, asked)]
 
 
 def newest_events(

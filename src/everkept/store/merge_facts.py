@@ -32,17 +32,17 @@ _SAME_NAME = """coalesce(
 
 _ENTITIES = text(f"select id from entities where {_OF_SOURCE}")
 _NEW_ENTITIES = text(f"""
-select e.id from entities e where e.id in (select value from json_each(:ids)) and (:joined = 0 or {_SAME_NAME} is null)
+select e.id from entities e where e.id in (select value from numbers(:ids)) and (:joined = 0 or {_SAME_NAME} is null)
 """)
 _MOVE_ENTITIES = text("""
-update entities set project_id = :target, subject_id = :into where id in (select value from json_each(:ids))""")
+update entities set project_id = :target, subject_id = :into where id in (select value from numbers(:ids))""")
 _ALIASES_THERE = text("""
-delete from entity_aliases where subject_id = :subject and entity_id in (select value from json_each(:ids))
+delete from entity_aliases where subject_id = :subject and entity_id in (select value from numbers(:ids))
   and :joined = 1 and exists (
     select 1 from entity_aliases a where a.subject_id = :into and a.norm = entity_aliases.norm)""")
 _MOVE_ALIASES = text("""
 update entity_aliases set subject_id = :into
-where subject_id = :subject and entity_id in (select value from json_each(:ids))""")
+where subject_id = :subject and entity_id in (select value from numbers(:ids))""")
 
 
 def entities(conn: Connection, part: Part, place: Place) -> Chunk:
@@ -66,17 +66,17 @@ _IN_SLOT = text("""
 select id from facts where entity_id = :entity and predicate_norm = :predicate and project_id = :source""")
 # Two facts that hands wrote without a key may have one name.
 _FREE_KEYS = text("""
-update facts set draft_key = draft_key || '~' || cast(id as text) where id in (select value from json_each(:ids))
+update facts set draft_key = draft_key || '~' || cast(id as text) where id in (select value from numbers(:ids))
   and :joined = 1 and exists (
     select 1 from facts f where f.subject_id = :into and f.draft_key = facts.draft_key)""")
 _MOVE_FACTS = text(f"""
 update facts set project_id = :target, subject_id = :into, entity_id = :here,
   object_entity_id = (select case when :joined = 1 then coalesce({_SAME_NAME}, e.id) else e.id end
     from entities e where e.id = facts.object_entity_id)
-where id in (select value from json_each(:ids))""")
+where id in (select value from numbers(:ids))""")
 _MOVE_VERDICTS = text("""
-update verdicts set subject_id = :into where earlier_fact in (select value from json_each(:ids))
-  or later_fact in (select value from json_each(:ids))""")
+update verdicts set subject_id = :into where earlier_fact in (select value from numbers(:ids))
+  or later_fact in (select value from numbers(:ids))""")
 _RAISE = text("update subjects set revision = revision + 1 where id = :into")
 
 
@@ -154,9 +154,9 @@ def entities_left(conn: Connection, part: Part, _place: Place) -> Chunk:
 
 _PASSAGES = text(f"select id from passages where kind <> 'turn' and {_OF_SOURCE}")
 _MOVE_PASSAGES = text("""
-update passages set project_id = :target, subject_id = :into where id in (select value from json_each(:ids))""")
+update passages set project_id = :target, subject_id = :into where id in (select value from numbers(:ids))""")
 _MOVE_VECTORS = text("""
-update vectors set project_id = :target where passage_id in (select value from json_each(:ids))""")
+update vectors set project_id = :target where passage_id in (select value from numbers(:ids))""")
 
 
 def passages(conn: Connection, part: Part, place: Place) -> Chunk:

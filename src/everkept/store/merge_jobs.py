@@ -16,8 +16,8 @@ from everkept.store.jobs import discard_by_hand, ensure_lane, put_back, release_
 from everkept.store.merge_part import Part
 
 _NAMED = text("""
-select j.id, j.state, j.serial_key, coalesce(u.merged_into, l.subject_id) from json_each(:keys) h
-join jobs j on j.kind = h.value->>0 and j.key = h.value->>1 join lanes l on l.id = j.lane_id
+select j.id, j.state, j.serial_key, coalesce(u.merged_into, l.subject_id) from word_pairs(:keys) h
+join jobs j on j.kind = h.one and j.key = h.two join lanes l on l.id = j.lane_id
 left join subjects u on u.id = l.subject_id
 where j.project_id = :source""")
 _LEFT = text("""

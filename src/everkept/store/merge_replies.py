@@ -17,16 +17,16 @@ _SAME = """t.work = s.work and t.step = s.step and t.version = s.version and t.m
 # Of one question that both have asked, one that was answered stays.
 _ANSWERED_HERE = text(f"""
 delete from replies where id in (
-  select t.id from json_each(:ids) h join replies s on s.id = h.value and s.text is not null
+  select t.id from numbers(:ids) h join replies s on s.id = h.value and s.text is not null
   join replies t on t.project_id = :target and {_SAME} where t.text is null)""")
 _ANSWERED_THERE = text(f"""
 delete from replies where id in (
-  select s.id from json_each(:ids) h join replies s on s.id = h.value
+  select s.id from numbers(:ids) h join replies s on s.id = h.value
   join replies t on t.project_id = :target and {_SAME})""")
 _MOVE = text("""
 update replies set project_id = :target, subject_id = coalesce(
   (select u.merged_into from subjects u where u.id = replies.subject_id), subject_id)
-where id in (select value from json_each(:ids))""")
+where id in (select value from numbers(:ids))""")
 
 
 def move_replies(conn: Connection, part: Part) -> int:

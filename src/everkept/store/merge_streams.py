@@ -80,16 +80,16 @@ update vectors set project_id = :target where passage_id in (
 _WINDOWS = text("""
 select id, slices from windows where stream_id = :stream and project_id = :source order by end_seq limit :limit""")
 _MOVE_WINDOWS = text("""
-update windows set project_id = :target, subject_id = :into where id in (select value from json_each(:ids))""")
+update windows set project_id = :target, subject_id = :into where id in (select value from numbers(:ids))""")
 _KEYS = text("""
 select key_hash from natural_keys where stream_id = :stream and project_id = :source limit :limit""")
 # The target may have heard of an event since: what it heard is newer.
 _KEYS_THERE = text("""
-delete from natural_keys where project_id = :source and key_hash in (select value from json_each(:keys))
+delete from natural_keys where project_id = :source and key_hash in (select value from words(:keys))
   and exists (select 1 from natural_keys k where k.project_id = :target and k.key_hash = natural_keys.key_hash)""")
 _MOVE_KEYS = text("""
 update natural_keys set project_id = :target
-where project_id = :source and key_hash in (select value from json_each(:keys))""")
+where project_id = :source and key_hash in (select value from words(:keys))""")
 
 
 def _move_turns(conn: Connection, part: Part, stream: int, after: int, upto: int) -> None:
@@ -187,7 +187,7 @@ select h.id from handoffs h where h.project_id = :target and h.state = 'open' an
 order by h.created_at desc, h.id desc""")
 _REPLACED = text("""
 update handoffs set state = 'replaced', replaced_by = :by, settled_at = :now
-where id in (select value from json_each(:ids)) and id <> :by""")
+where id in (select value from numbers(:ids)) and id <> :by""")
 
 
 def _keep_one_open(conn: Connection, part: Part, stream: int) -> None:

@@ -22,14 +22,14 @@ from everkept.errors import StoreNotSupported
 from everkept.ports.clock import SystemClock
 from everkept.store.connection import Connection
 from everkept.store.copy import copy_store
-from everkept.store.dialect import sqlite_dialect
+from everkept.store.dialect import POSTGRES_FUNCTIONS, sqlite_dialect
 from everkept.store.sqlite import choose_driver, open_file, translate
 
 log = structlog.get_logger("everkept.store")
 SCHEMA = 1
 """The newest migration; its file is `migrations/versions/m0001_….py`, its name in Alembic `0001`."""
 _VERSIONS = Path(__file__).parent / "migrations" / "versions"
-_SEED = text("insert into workspaces(id, name, created_at) values(1, 'default', :now)")
+SEED = text("insert into workspaces(id, name, created_at) values(1, 'default', :now)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,17 +102,15 @@ def read_revision(raw: Any) -> str | None:
 
 def schema_statements(dialect: Dialect | None = None) -> list[str]:
     """The DDL of the whole schema in the order in which it can be run, for SQLite unless another dialect is given."""
-    from everkept.store.tables import FULL_TEXT_SQLITE, metadata  # a tenth of a start, and only a new file needs them
+    from everkept.store.tables import FULL_TEXT_POSTGRES, FULL_TEXT_SQLITE, metadata  # a tenth of a start, and only a new file needs them
 
     dialect = dialect or sqlite_dialect()
-    statements: list[str] = []
+    statements: list[str] = list(POSTGRES_FUNCTIONS) if dialect.name == "postgresql" else []
     for table in metadata.sorted_tables:
         statements.append(str(CreateTable(table).compile(dialect=dialect)).strip())
         indexes = sorted(table.indexes, key=lambda i: str(i.name))
         statements += [str(CreateIndex(index).compile(dialect=dialect)) for index in indexes]
-    if dialect.name == "sqlite":
-        statements += FULL_TEXT_SQLITE
-    return statements
+    return statements + list(FULL_TEXT_SQLITE if dialect.name == "sqlite" else FULL_TEXT_POSTGRES)
 
 
 _STAMP = (  # as Alembic writes it
@@ -131,7 +129,7 @@ def _make(connection: Connection, path: Path, migrations: Migrations) -> None:
         for statement in (*schema_statements(connection.dialect), _STAMP):
             raw.execute(statement)
         raw.execute("insert into alembic_version(version_num) values(?)", (revision(SCHEMA),))
-        connection.run(_SEED, {"now": connection.now()})
+        connection.run(SEED, {"now": connection.now()})
         raw.execute(f"pragma user_version = {SCHEMA}")
 
 

@@ -70,10 +70,10 @@ select id, handoff_id, launch_id, shown_seq, shown_at from offers
 where project_id = :project and agent = :agent and native_id = :native and state = 'shown'""")
 _FIRST_PROMPT = text("""
 select min(seq) from events where stream_id = :stream and seq > :seq and role = 'user' and occurred_at >= :shown_at
-  and metadata->>'genuine' = 1 and metadata->>'kind' = 'prompt'""")
+  and flag_in(metadata, 'genuine') and word_in(metadata, 'kind') = 'prompt'""")
 _WORKED = text("""
-select 1 from events where stream_id = :stream and seq > :seq and (metadata->>'kind' = 'turn_end'
-  or (metadata->>'kind' = 'tool' and metadata->'tool'->>'ended' = 1)) limit 1""")
+select 1 from events where stream_id = :stream and seq > :seq and (word_in(metadata, 'kind') = 'turn_end'
+  or (word_in(metadata, 'kind') = 'tool' and flag_in(metadata, 'tool', 'ended'))) limit 1""")
 SLACK_US: Final = 60_000_000
 """By how much an agent's clock may be behind ours."""
 _ACKNOWLEDGE = text("update offers set state = 'acknowledged', acknowledged_at = :now where id = :id")

@@ -34,22 +34,22 @@ class OutcomeRow:
 
 # A session is before or since by its end, whole: one that was at work when the rule came could not follow it all along.
 _SESSIONS = text("""
-select sum(ended < :at), sum(ended >= :at) from (
+select count(case when ended < :at then 1 end), count(case when ended >= :at then 1 end) from (
   select max(coalesce(g.ended_at, g.finished_at)) as ended from reviews r
   join generations g on g.project_id = r.project_id and g.seq = r.generation
-  where r.project_id = :project and r.completed_at is not null group by r.stream_id)""")
+  where r.project_id = :project and r.completed_at is not null group by r.stream_id) q""")
 _OBSERVED = text("""
-select sum(case when ended < :at then times else 0 end), sum(ended < :at),
-  sum(case when ended >= :at then times else 0 end), sum(ended >= :at) from (
+select sum(case when ended < :at then times else 0 end), count(case when ended < :at then 1 end),
+  sum(case when ended >= :at then times else 0 end), count(case when ended >= :at then 1 end) from (
   select o.times, max(coalesce(g.ended_at, g.finished_at)) as ended from (
     select stream_id, count(*) as times from observations
     where project_id = :project and signature = :signature group by stream_id) o
   join reviews r on r.stream_id = o.stream_id and r.project_id = :project and r.completed_at is not null
-  join generations g on g.project_id = r.project_id and g.seq = r.generation group by o.stream_id)""")
+  join generations g on g.project_id = r.project_id and g.seq = r.generation group by o.stream_id, o.times) q""")
 _SHOWN = text("""
 select count(*) from (select distinct o.agent, o.native_id from offers o
   where o.project_id = :project and o.shown_at >= :at
-    and exists (select 1 from json_each(o.items) i where i.value = :page or i.value like :page || '@%'))""")
+    and exists (select 1 from words(o.items) i where i.value = :page or i.value like :page || '@%')) q""")
 
 
 def outcome_of(conn: Connection, row: ProposalRow) -> OutcomeRow:

@@ -20,20 +20,20 @@ from everkept.store.streams import wake_embedder
 
 _SECTIONS = text("""
 select id, anchor, text_hash from page_sections where page_id = :page order by ordinal limit :limit""")
-_DROP_SECTIONS = text("delete from page_sections where id in (select value from json_each(:ids))")
+_DROP_SECTIONS = text("delete from page_sections where id in (select value from numbers(:ids))")
 _ADD_SECTION = text("""
 insert into page_sections(page_id, ordinal, anchor, heading, body, text_hash)
 values(:page, :ordinal, :anchor, :heading, :body, :hash) returning id""")
 _ORDER = text("update page_sections set ordinal = :ordinal where id = :id and ordinal <> :ordinal")
 _SECTION_TEXTS = text("""
 select g.title, n.heading, n.body from page_sections n join pages g on g.id = n.page_id
-where n.id in (select value from json_each(:ids))""")
+where n.id in (select value from numbers(:ids))""")
 _SECTION_ROWS = text("""
 select n.id, g.id, g.slug, g.kind, g.title, g.version, g.superseded_by, n.anchor, n.heading, n.body, g.updated_at,
   g.stream_id
 from page_sections n join pages g on g.id = n.page_id
 where g.project_id = :project and g.deleted_at is null and g.superseded_by is null
-  and n.id in (select value from json_each(:ids))""")
+  and n.id in (select value from numbers(:ids))""")
 _ALL = 1 << 31
 
 

@@ -197,7 +197,7 @@ _SUBJECT_ADD = text("""
 insert into subjects(project_id, name, created_at)
 select id, :name, :now from projects where id = :project and erased_at is null and merged_into is null
 on conflict do nothing""")
-_SUBJECT_NAMES = text("select id, name from subjects where id in (select value from json_each(:ids))")
+_SUBJECT_NAMES = text("select id, name from subjects where id in (select value from numbers(:ids))")
 
 
 def find_subject(conn: Connection, project: int, name: str) -> int | None:

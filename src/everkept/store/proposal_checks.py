@@ -31,7 +31,7 @@ CHECKOUT: Final = "checkout"
 _BEFORE = text("""
 select p.id, p.state from proposals p where p.project_id = :project
   and (p.fingerprint = :fingerprint or (p.state in ('rejected', 'rolled_back') and p.kind = :kind
-    and p.action = 'create' and :action = 'create' and p.signature in (select value from json_each(:signatures))))
+    and p.action = 'create' and :action = 'create' and p.signature in (select value from words(:signatures))))
   and (p.action = 'retire') = (:action = 'retire') and (p.state in ('rejected', 'rolled_back')
     or (p.state = 'approved' and exists (select 1 from pages g where g.id = p.page_id)))
 order by p.id desc limit 1""")

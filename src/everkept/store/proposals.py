@@ -217,7 +217,7 @@ def _approval(conn: Connection, project: int, proposal: int) -> Schedule:
 
 _WAITING = text("""
 select p.id, p.review_id from proposals p where p.project_id = :project and p.state = 'staged' and p.kind = :kind
-  and (p.action = 'retire') = (:action = 'retire') and p.signature in (select value from json_each(:signatures))
+  and (p.action = 'retire') = (:action = 'retire') and p.signature in (select value from words(:signatures))
   and ((p.slug = :slug and p.section = :section)
     or (p.action = 'create' and :action = 'create' and p.review_id <> :review))
 order by p.id limit 1""")

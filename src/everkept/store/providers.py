@@ -27,7 +27,7 @@ _SET = text("""
 update providers set circuit = :circuit, reason = :reason,
   since = case when circuit = :circuit then since else :now end, not_before = :not_before,
   failures = :failures, permits = :permits where pool = :pool""")
-_FORGET = text("delete from providers where pool not in (select value from json_each(:pools)) returning circuit")
+_FORGET = text("delete from providers where pool not in (select value from words(:pools)) returning circuit")
 _WAKE = text("""
 update jobs set due_at = :now where state = 'waiting' and due_at > :now
   and error_class in ('transient', 'rate_limited', 'provider_down')""")

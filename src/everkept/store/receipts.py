@@ -79,18 +79,18 @@ select e.stream_id, e.seq, s.name, e.recorded_at, e.erased_at, e.evidence,
   p.hidden, p.embedded
 from events e join streams s on s.id = e.stream_id
   left join passages p on p.kind = 'turn' and p.stream_id = e.stream_id and p.seq = e.seq
-where e.project_id = :project and (e.stream_id, e.seq) in (select value->>0, value->>1 from json_each(:places))""")
+where e.project_id = :project and (e.stream_id, e.seq) in (select one, two from number_pairs(:places))""")
 _WINDOWS = text("""
 select w.id, w.project_id, w.subject_id, u.name, w.stream_id, s.name, s.lane_id, w.start_seq, w.end_seq, w.opened_at,
   w.opened_because, w.slices, w.skipped_because, w.archived, w.summary_at, w.facts_at, s.kind
 from windows w join streams s on s.id = w.stream_id join subjects u on u.id = w.subject_id
-where w.id in (select value from json_each(:windows))""")
+where w.id in (select value from numbers(:windows))""")
 _OPEN = text("""
 select s.id, o.settings, s.settings, s.last_recorded_at, s.last_seq - s.covered_seq, s.pending_tokens,
   s.end_through > s.covered_seq, j.id, j.state, j.due_at, j.attempts, j.error
 from streams s join projects o on o.id = s.project_id
   left join jobs j on j.kind = 'open_window' and j.key = cast(s.id as text)
-where s.id in (select value from json_each(:streams))""")
+where s.id in (select value from numbers(:streams))""")
 
 
 def receipts_of(conn: Connection, project: int, places: Sequence[Place], base: Settings) -> list[ReceiptRow]:

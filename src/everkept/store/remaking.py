@@ -45,7 +45,7 @@ class Lost:
 
 # An erase takes passages away before it takes the events: while one runs, nothing of its scope was lost.
 _LIVING: Final = """
-from json_each(:places) h join events e on e.stream_id = h.value->>0 and e.seq = h.value->>1
+from number_pairs(:places) h join events e on e.stream_id = h.one and e.seq = h.two
     and e.project_id = :project and e.erased_at is null
   join streams s on s.id = e.stream_id and s.erased_at is null
     and not exists (select 1 from erasures x where x.done_at is null and x.project_id = :project

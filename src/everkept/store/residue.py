@@ -75,7 +75,7 @@ _STREAM = {
   select p.id from proposals p where p.stream_id = :stream
   union select q.proposal_id from proposal_quotes q where q.stream_id = :stream) p""",
     "replies": """replies r where r.subject_id = (select s.subject_id from streams s where s.id = :stream)
-  and json_extract(r.recipe, '$.stream') = :stream""",
+  and number_in(r.recipe, 'stream') = :stream""",
     "names in changes": """changes c where c.project_id = :project and c.stream_id = :stream
   and c.kind = 'messages.appended' and c.ref <> 'thr_' || cast(:stream as text)""",
 }

@@ -110,7 +110,7 @@ def known_pages(conn: Connection, project: int) -> tuple[KnownPage, ...]:
 _OF_OTHERS = """
 from observations o join streams s on s.id = o.stream_id and s.erased_at is null
   join subjects u on u.id = s.subject_id and u.erased_at is null
-where o.project_id = :project and o.signature in (select value from json_each(:signatures)) and o.stream_id <> :stream
+where o.project_id = :project and o.signature in (select value from words(:signatures)) and o.stream_id <> :stream
   and not exists (select 1 from erasures x where x.done_at is null and x.stream_id = o.stream_id)"""
 _CORRECTIONS = text("""
 select distinct signature from (

@@ -18,7 +18,9 @@ from everkept.domain.ids import ProjectId, StreamId, SubjectId
 from everkept.domain.passage import SITTING_GAP_US, Analysed
 from everkept.domain.scope import Scope
 from everkept.store.connection import Connection, Row
+from everkept.store.full_text import full_text
 from everkept.store.hidden import SHOWN_PASSAGE
+from everkept.store.text_rows import TextRow, scope_term
 
 KINDS: Final = ("turn", "fact", "episode", "page")
 
@@ -49,15 +51,9 @@ _INSERT_TURN = text(  # the same without `ref_id`: to bind a NULL costs more tha
     "insert into passages(id, project_id, subject_id, stream_id, seq, kind, speaker, occurred_at, sitting, traits)"
     " values(:id, :project, :subject, :stream, :seq, 'turn', :speaker, :occurred_at, :sitting, :traits)"
 )
-_INSERT_TEXT = text(
-    "insert into passage_text(rowid, scope, speaker, own, said, before)"
-    " values(:id, :scope, :speaker, :own, :said, :before)"
-)
 _PLACES = text(
-    "select p.stream_id, p.seq, p.sitting, coalesce(p.occurred_at, 0), f.speaker, f.own"
-    " from json_each(:places) h join passages p on p.stream_id = h.value->>0 and p.seq = h.value->>1"
-    " and p.kind = 'turn'"
-    " join passage_text f on f.rowid = p.id"
+    "select p.stream_id, p.seq, p.sitting, coalesce(p.occurred_at, 0), p.id"
+    " from number_pairs(:places) h join passages p on p.stream_id = h.one and p.seq = h.two and p.kind = 'turn'"
 )
 
 
@@ -73,12 +69,9 @@ def index_passages(conn: Connection, passages: Sequence[NewPassage]) -> list[int
     places, sittings = _places_before(conn, passages), _sittings_of(conn, passages)
     turns: list[Row] = []
     others: list[Row] = []
-    texts: list[Row] = []
-    scopes: dict[tuple[int, int, int | None, str], str] = {}
+    texts: list[TextRow] = []
     for id_, (project, subject, kind, analysed, stream, seq, ref, speaker, at) in enumerate(passages, first):
         own, spoken_by, said, traits = analysed.own, analysed.speaker, analysed.said, analysed.traits
-        of = project, subject, stream, kind
-        scope = scopes.get(of) or scopes.setdefault(of, _scope_terms(*of))
         before = ""
         if kind == "turn" and stream is not None and seq is not None:
             sitting, when = seq, at or 0
@@ -90,10 +83,10 @@ def index_passages(conn: Connection, passages: Sequence[NewPassage]) -> list[int
         else:
             in_sitting = sittings.get((stream or 0, seq or 0))
             others.append((id_, project, subject, stream, seq, kind, ref, speaker, at, in_sitting, traits))
-        texts.append((id_, scope, spoken_by, own, said, before))
+        texts.append(TextRow(id_, (project, subject, stream, kind), spoken_by, own, said, before))
     conn.many_in_order(_INSERT_TURN, turns)
     conn.many_in_order(_INSERT_PASSAGE, others)
-    conn.many_in_order(_INSERT_TEXT, texts)
+    full_text(conn).put(conn, texts)
     return list(range(first, first + len(passages)))
 
 
@@ -105,7 +98,8 @@ def _places_before(conn: Connection, passages: Sequence[NewPassage]) -> dict[int
             firsts.setdefault(p.stream, p.seq)
     wanted = [(stream, seq - 1) for stream, seq in firsts.items() if seq > 1]
     rows = conn.rows(_PLACES, {"places": json.dumps(wanted)}) if wanted else []
-    return {stream: (seq, sitting, at, f"{speaker} {own}") for stream, seq, sitting, at, speaker, own in rows}
+    words = {r[0]: f"{r[1]} {r[2]}" for r in load_terms(conn, [r[4] for r in rows])}
+    return {stream: (seq, sitting, at, words[id_]) for stream, seq, sitting, at, id_ in rows if id_ in words}
 
 
 def _sittings_of(conn: Connection, passages: Sequence[NewPassage]) -> dict[tuple[int, int], int]:
@@ -115,14 +109,9 @@ def _sittings_of(conn: Connection, passages: Sequence[NewPassage]) -> dict[tuple
 
 
 _SITTINGS = text(
-    "select p.stream_id, p.seq, p.sitting from json_each(:places) h"
-    " join passages p on p.stream_id = h.value->>0 and p.seq = h.value->>1 and p.kind = 'turn'"
+    "select p.stream_id, p.seq, p.sitting from number_pairs(:places) h"
+    " join passages p on p.stream_id = h.one and p.seq = h.two and p.kind = 'turn'"
 )
-
-
-def _scope_terms(project: int, subject: int, stream: int | None, kind: str) -> str:
-    among = "" if stream is None else f" t{stream}"
-    return f"p{project} s{subject}{among} k{kind}"
 
 
 # ---- reading: what there is, and candidates
@@ -134,61 +123,28 @@ class Corpus(NamedTuple):
     """Mean number of terms in a passage's own text."""
 
 
-_AVERAGES = text("select block from passage_text_data where id = 1")
-_FREQUENCIES = text("select term, doc from passage_terms where term in (select value from json_each(:terms))")
-
-
 def corpus_size(conn: Connection) -> Corpus:
-    """Size of the whole index, from the record FTS5 keeps for its own bm25 (varints: rows, then terms per column)."""
-    record = conn.scalar(_AVERAGES)
-    numbers = _varints(bytes(record)) if record else []
-    if len(numbers) < 1 + _OWN_COLUMN + 1 or numbers[0] == 0:
-        return Corpus(0, 1.0)
-    return Corpus(numbers[0], max(1.0, numbers[1 + _OWN_COLUMN] / numbers[0]))
-
-
-_OWN_COLUMN = 2
-
-
-def _varints(blob: bytes) -> list[int]:
-    """SQLite's varints of at most eight bytes: seven bits each, high bit set while more follow."""
-    found, value = [], 0
-    for byte in blob:
-        value = value << 7 | byte & 0x7F
-        if byte < 0x80:
-            found.append(value)
-            value = 0
-    return found
+    """Size of the whole index."""
+    return Corpus(*full_text(conn).size(conn))
 
 
 def document_frequencies(conn: Connection, terms: Iterable[str]) -> dict[str, int]:
     """In how many passages (themselves or an adjacent turn) each term occurs; a term that occurs nowhere is missing."""
-    return dict(conn.rows(_FREQUENCIES, {"terms": json.dumps(list(terms))}))
-
-
-def scope_term(scope: Scope) -> str:
-    """The narrowest of the scope's terms. Ids are never used twice, so it implies the wider ones."""
-    if scope.stream is not None:
-        return f"t{scope.stream}"
-    return f"p{scope.project}" if scope.subject is None else f"s{scope.subject}"
+    return full_text(conn).frequencies(conn, list(terms))
 
 
 _ALSO_PROJECTS = text("select id from projects where merged_into = :project")
 _ALSO_SUBJECTS = text("select id from subjects where merged_into = :subject")
 
 
-def within_scope(conn: Connection, scope: Scope) -> str:
-    """The scope as the index is asked for it. What a merge brought keeps the terms that it was written with."""
+def _within(conn: Connection, scope: Scope) -> list[str]:
+    """The terms that stand for the scope: any of them. What a merge brought keeps those that it was written with."""
     terms = [scope_term(scope)]
     if scope.stream is None and scope.subject is None:
         terms += [f"p{r[0]}" for r in conn.rows(_ALSO_PROJECTS, {"project": scope.project})]
     elif scope.stream is None:
         terms += [f"s{r[0]}" for r in conn.rows(_ALSO_SUBJECTS, {"subject": scope.subject})]
-    return "(" + " OR ".join(f'scope : "{term}"' for term in terms) + ")"
-
-
-_POSTINGS = text("select group_concat(rowid) from passage_text where passage_text match :match and rowid > :after")
-_IN_COLUMNS: Final = (("{speaker own said}", 1.0), ("before", 0.5))
+    return terms
 
 
 def find_postings(
@@ -205,17 +161,8 @@ def find_postings(
     `also_any` keeps only passages that hold one of those terms as well, `after` only those with a higher id. What is
     found may be hidden, and without a scope may lie anywhere: the caller looks at it through `shown_passages`.
     """
-    within = [] if scope is None else [within_scope(conn, scope)]
-    if "turn" not in kinds:  # else most passages are wanted, and the caller passes over the others
-        within.append("(" + " OR ".join(f'scope : "k{kind}"' for kind in kinds) + ")")
-    if also_any:
-        within.append("({speaker own said before} : (" + " OR ".join(f'"{t}"' for t in also_any) + "))")
-    found = []
-    for columns, weight in _IN_COLUMNS:
-        ids = conn.scalar(_POSTINGS, {"match": " AND ".join([f'{columns} : "{term}"', *within]), "after": after})
-        if ids:
-            found.append((weight, ids))
-    return found
+    within = None if scope is None else _within(conn, scope)
+    return full_text(conn).postings(conn, within, term, kinds, also_any, after)
 
 
 class Hit(NamedTuple):
@@ -235,7 +182,7 @@ class Hit(NamedTuple):
 
 _HITS = text(
     "select p.id, p.kind, p.ref_id, p.subject_id, p.stream_id, p.seq, p.speaker, p.occurred_at, p.sitting, p.traits"
-    " from passages p where p.id in (select value from json_each(:ids)) and p.project_id = :project"
+    " from passages p where p.id in (select value from numbers(:ids)) and p.project_id = :project"
     " and (:subject is null or p.subject_id = :subject) and (:stream is null or p.stream_id = :stream)"
     " and p.hidden = false"
     f" and {SHOWN_PASSAGE}"
@@ -254,7 +201,7 @@ def load_hits(conn: Connection, scope: Scope, passage_ids: Sequence[int]) -> lis
 
 
 _IN_SCOPE = (
-    "select p.id from passages p where p.id in (select value from json_each(:ids)) and p.project_id = :project"
+    "select p.id from passages p where p.id in (select value from numbers(:ids)) and p.project_id = :project"
     " and (:subject is null or p.subject_id = :subject) and (:stream is null or p.stream_id = :stream)"
     f" and p.hidden = false and {SHOWN_PASSAGE}"
 )
@@ -305,13 +252,9 @@ def load_columns_since(conn: Connection, project: ProjectId, after: int, limit: 
     return conn.rows(_COLUMNS_SINCE, {"project": project, "after": after, "limit": limit})
 
 
-# Columns 1 to 3 of the table in which FTS5 keeps its rows: read through the virtual table they take four times as long.
-_TERMS = text("select id, c1, c2, c3 from passage_text_content where id in (select value from json_each(:ids))")
-
-
 def load_terms(conn: Connection, passage_ids: Sequence[int]) -> list[Row]:
     """(id, speaker, own, said): the analysed terms of these passages, each joined by spaces."""
-    return conn.rows(_TERMS, {"ids": json.dumps(list(passage_ids))}) if passage_ids else []
+    return full_text(conn).terms(conn, passage_ids)
 
 
 # ---- vectors
@@ -338,7 +281,7 @@ class NewVectors(NamedTuple):
 _PENDING = text(
     "select p.id, p.subject_id, p.kind,"
     " case p.kind when 'turn' then e.content when 'fact' then f.text"
-    " when 'page' then g.title || case n.heading when g.title then '' else ': ' || n.heading end || char(10) || n.body"
+    " when 'page' then g.title || case n.heading when g.title then '' else ': ' || n.heading end || '\n' || n.body"
     " else coalesce(w.summary, '') || ' ' || coalesce(w.learnings, '') end,"
     " p.speaker, b1.speaker, e1.content, b2.speaker, e2.content"
     " from passages p"
@@ -378,14 +321,14 @@ def last_vector(conn: Connection, project: ProjectId, model: str) -> int:
 
 _LAST_VECTOR = text("select max(passage_id) from vectors where project_id = :project and model = :model")
 _ONLY_VISIBLE = text(
-    "select id from passages where id in (select value from json_each(:ids)) and project_id = :project"
+    "select id from passages where id in (select value from numbers(:ids)) and project_id = :project"
 )
 _PUT_VECTORS = text(
     "insert into vectors(passage_id, model, project_id, own, around) values(:passage, :model, :project, :own, :around)"
     " on conflict (passage_id, model) do update set own = excluded.own, around = excluded.around"
 )
 _MARK_EMBEDDED = text(
-    "update passages set embedded = :label where project_id = :project and id in (select value from json_each(:ids))"
+    "update passages set embedded = :label where project_id = :project and id in (select value from numbers(:ids))"
 )
 _RAISE_REVISION = text("update projects set vectors_revision = vectors_revision + 1 where id = :project")
 
@@ -419,8 +362,8 @@ def mark_embedded(conn: Connection, project: ProjectId, passage_ids: Sequence[in
 
 
 _FORGET_VECTORS = text(
-    "delete from vectors where passage_id in (select value from json_each(:ids))"
-    " and model not in (select value from json_each(:models))"
+    "delete from vectors where passage_id in (select value from numbers(:ids))"
+    " and model not in (select value from words(:models))"
 )
 
 
@@ -451,7 +394,7 @@ _VECTORS_SINCE = text(
 )
 _VECTORS_OF = text(
     "select passage_id, own, around from vectors"
-    " where model = :model and passage_id in (select value from json_each(:ids))"
+    " where model = :model and passage_id in (select value from numbers(:ids))"
 )
 
 
@@ -485,25 +428,20 @@ def load_vectors(conn: Connection, model: str, passage_ids: Sequence[int]) -> li
 # ---- taking away
 
 _HIDE = text(
-    "update passages set hidden = true where project_id = :project and id in (select value from json_each(:ids))"
+    "update passages set hidden = true where project_id = :project and id in (select value from numbers(:ids))"
 )
 _NEIGHBOURS = text(
     "select n.id, n.seq - p.seq from passages p join passages n on n.stream_id = p.stream_id"
     " and n.seq between p.seq + 1 and p.seq + 2 and n.kind = 'turn'"
-    " where p.project_id = :project and p.kind = 'turn' and p.id in (select value from json_each(:ids))"
-    " and n.id not in (select value from json_each(:ids))"
+    " where p.project_id = :project and p.kind = 'turn' and p.id in (select value from numbers(:ids))"
+    " and n.id not in (select value from numbers(:ids))"
 )
-_WITH_BEFORE = text(
-    "select rowid, scope, speaker, own, said from passage_text"
-    " where rowid in (select value from json_each(:ids)) and before <> ''"
-)
-_DELETE_VECTORS = text("delete from vectors where passage_id in (select value from json_each(:ids))")
-_REOPEN = text("update passages set embedded = null where id in (select value from json_each(:ids))")
-_MINE = text("select id from passages where project_id = :project and id in (select value from json_each(:ids))")
-_DELETE_TEXT = text("delete from passage_text where rowid in (select value from json_each(:ids))")
-_DELETE_PASSAGES = text("delete from passages where id in (select value from json_each(:ids))")
+_DELETE_VECTORS = text("delete from vectors where passage_id in (select value from numbers(:ids))")
+_REOPEN = text("update passages set embedded = null where id in (select value from numbers(:ids))")
+_MINE = text("select id from passages where project_id = :project and id in (select value from numbers(:ids))")
+_DELETE_PASSAGES = text("delete from passages where id in (select value from numbers(:ids))")
 _IDS_OF_REFS = text(
-    "select id from passages where kind = :kind and ref_id in (select value from json_each(:refs)) order by id"
+    "select id from passages where kind = :kind and ref_id in (select value from numbers(:refs)) order by id"
 )
 
 
@@ -518,22 +456,6 @@ def hide_passages(conn: Connection, project: ProjectId, passage_ids: Sequence[in
     conn.run(_RAISE_REVISION, {"project": project})
 
 
-def _clear_before(conn: Connection, passage_ids: Sequence[int]) -> None:
-    """Take the words of the turn before out of full-text rows.
-
-    Not with an update: FTS5 then keeps words of a long row for good when that row is deleted later, if `secure-delete`
-    is on (SQLite 3.53.4 and 3.54.1). Between a delete and an insert of the same row its buffer has to be written out,
-    which a savepoint makes it do.
-    """
-    rows = conn.rows(_WITH_BEFORE, {"ids": json.dumps(list(passage_ids))})
-    if not rows:
-        return
-    conn.run(_DELETE_TEXT, {"ids": json.dumps([row[0] for row in rows])})
-    conn.raw.execute("savepoint written_out")
-    conn.raw.execute("release written_out")
-    conn.many_in_order(_INSERT_TEXT, [(*row, "") for row in rows])
-
-
 def delete_passages(conn: Connection, project: ProjectId, passage_ids: Sequence[int]) -> int:
     """Destroy passages with their full-text rows and vectors, and their words in the rows of the turns after them.
 
@@ -544,12 +466,12 @@ def delete_passages(conn: Connection, project: ProjectId, passage_ids: Sequence[
         return 0
     params = {"project": project, "ids": json.dumps(ids)}
     neighbours = conn.rows(_NEIGHBOURS, params)
-    _clear_before(conn, [id_ for id_, distance in neighbours if distance == 1])
+    full_text(conn).clear_before(conn, [id_ for id_, distance in neighbours if distance == 1])
     stale = {"ids": json.dumps([id_ for id_, _ in neighbours])}
     conn.run(_DELETE_VECTORS, stale)
     conn.run(_REOPEN, stale)
     conn.run(_DELETE_VECTORS, params)
-    conn.run(_DELETE_TEXT, params)
+    full_text(conn).delete(conn, ids)
     conn.run(_DELETE_PASSAGES, params)
     conn.run(_RAISE_REVISION, {"project": project})
     return len(ids)

@@ -78,7 +78,7 @@ class KnownKey:
 _COLUMNS = "k.key_hash, k.stream_id, k.seq, k.payload_hash, k.rank, k.heard, k.prompt_at"
 _KNOWN = text(f"""
 select {_COLUMNS} from natural_keys k
-where k.project_id = :project and k.key_hash in (select value from json_each(:keys))""")
+where k.project_id = :project and k.key_hash in (select value from words(:keys))""")
 _ADD_KEY = text("""
 insert into natural_keys(project_id, key_hash, stream_id, seq, payload_hash, rank, heard, prompt_at)
 values(:project, :key, :stream, :seq, :payload, :rank, :heard, :prompt_at)
@@ -116,7 +116,7 @@ def known_keys(conn: Connection, project: int, keys: Sequence[str]) -> dict[str,
 
 
 _KNOWN_BEFORE = text(f"""
-select {_COLUMNS} from natural_keys k where k.key_hash in (select value from json_each(:keys))
+select {_COLUMNS} from natural_keys k where k.key_hash in (select value from words(:keys))
   and (k.project_id = :project or k.project_id in (select id from projects where merged_into = :project))""")
 
 

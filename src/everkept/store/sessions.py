@@ -400,7 +400,7 @@ update streams set pulled_due_at = :due where covered_seq < last_seq and id <> :
 returning id""")
 _PULL_TIMERS = text("""
 update jobs set due_at = :due where kind = 'open_window' and state in ('waiting', 'ready') and due_at > :due
-  and key in (select value from json_each(:keys))""")
+  and key in (select value from words(:keys))""")
 
 
 def _pull_siblings(conn: Connection, batch: SessionBatch, stream: int) -> None:

@@ -254,7 +254,7 @@ _OPEN_REVIEWS = text(f"""
 select project_id, state, count(*) from generations where passed_at is null and {_IN} group by 1, 2
 union all select project_id, state, count(*) from generations where state = 'dead' and {_IN} group by 1, 2""")
 _REVIEWS = text("""
-select of.id, of.name, r.watermark, r.reached_at, r.woke_at from json_each(:projects) h
+select of.id, of.name, r.watermark, r.reached_at, r.woke_at from numbers(:projects) h
 join review_states r on r.project_id = h.value join projects of on of.id = r.project_id
 where of.erased_at is null order by of.name limit :limit""")
 
@@ -468,8 +468,8 @@ _FAILED = text(f"""
 select count(*) from (
   select history from jobs where history <> '[]' and finished_at is null and kind = :kind and {_IN}
   union all select history from jobs where history <> '[]' and finished_at > :since and kind || '' = :kind and {_IN}
-) as failed, json_each(failed.history) past
-where past.value->>'at' > :since and past.value->>'class' not in ({_NO_FAILURE})""")
+) as failed, objects(failed.history) past
+where number_in(past.value, 'at') > :since and word_in(past.value, 'class') not in ({_NO_FAILURE})""")
 
 
 def count_failures(conn: Connection, project: int | None, kind: str) -> int:

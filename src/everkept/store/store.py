@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,41 +11,35 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import structlog
 
-from everkept.errors import EverkeptError, StoreFull, StoreUnavailable
+from everkept.errors import EverkeptError, StoreUnavailable
 from everkept.ports.clock import Clock, SystemClock
 from everkept.ports.faults import Faults, NoFaults
 from everkept.store.bell import Bell
 from everkept.store.connection import Connection
-from everkept.store.dialect import sqlite_dialect
-from everkept.store.migrate import SCHEMA, read_schema, upgrade
-from everkept.store.sqlite import choose_driver, open_file, open_frozen, refuse_network, translate
+from everkept.store.database import Database
+from everkept.store.sqlite_database import SqliteDatabase
 from everkept.store.writer import Writer
 
 P = ParamSpec("P")
 R = TypeVar("R")
 READERS = 4
-ROOM_BYTES = 4 << 20
-"""With less than this left on the disk a batch of long messages may not fit, so the disk is called full."""
 log = structlog.get_logger("everkept.store")
 
 
 class Store:
-    """One SQLite file: a writer thread with group commit, and read-only connections that each see one snapshot.
+    """A writer with group commit, and readers that each see one snapshot, over one database.
 
     With `threads=False` everything runs in the caller's thread, one step at a time: what the simulations use.
     """
 
     def __init__(
-        self, path: Path, *, clock: Clock | None = None, faults: Faults | None = None, threads: bool = True,
+        self, place: Path | Database, *, clock: Clock | None = None, faults: Faults | None = None, threads: bool = True,
         connect: Callable[[Path, bool], Any] | None = None,
     ) -> None:  # fmt: skip
-        self.path = path
+        self.database: Database = SqliteDatabase(place, connect) if isinstance(place, Path) else place
         self.clock = clock or SystemClock()
         self.faults = faults or NoFaults()
-        self.driver = choose_driver()
-        self._dialect = sqlite_dialect()
         self._threads = threads
-        self._open_raw = connect or (lambda p, read_only: open_file(self.driver, p, read_only=read_only))
         self._local = threading.local()
         self._readers: list[Connection] = []
         self._readers_lock = threading.Lock()
@@ -54,9 +47,16 @@ class Store:
         self.on_due: Callable[[int], None] = lambda _due_at_us: None
         """Called after a commit that scheduled work, with the earliest due time. Only shortens a poll."""
         self.bell = Bell()
-        self.writer = Writer(self._write_connection, self.faults, wal_bytes=self._wal_bytes)
-        self._wal = Path(f"{path}-wal")
+        self.writer = Writer(
+            self._write_connection, self.faults, transactions=self.database.transactions(),
+            translate=self.database.translate,
+        )  # fmt: skip
         self._closed = False
+
+    @property
+    def path(self) -> Path | None:
+        """The file, where it is one."""
+        return self.database.path
 
     # ---- life
 
@@ -66,46 +66,20 @@ class Store:
         A store that can be read and not written (a full disk, a read-only place) is opened: reads answer, and each
         write raises StoreFull until one can be made. Raises StoreNotSupported, StoreUnavailable, StoreFull.
         """
-        refuse_network(self.path)
         try:
-            self._upgrade()
+            self.database.prepare(self.clock)
         except EverkeptError as error:
-            if not isinstance(error, StoreUnavailable) or not self._can_be_read():
+            if not isinstance(error, StoreUnavailable) or not self.database.is_readable():
                 raise
             self.writer.failing = error.message
             log.warning("the store cannot be written; it is only read until it can", error=error.message)
         if self._threads:
             self.writer.start()
 
-    def _upgrade(self) -> None:
-        try:
-            connection = self._write_connection()
-            try:
-                upgrade(connection, self.path)
-            finally:
-                connection.raw.close()
-        except Exception as error:
-            ours = translate(error)
-            if isinstance(ours, StoreUnavailable):
-                raise type(ours)(f"{self.path}: {ours.message}", path=str(self.path)) from error
-            raise ours from error
-
-    def _can_be_read(self) -> bool:
-        """Whether there is a store of this program's schema."""
-        try:
-            return self.path.stat().st_size > 0 and self.read_now(lambda c: read_schema(c.raw, self.path)) == SCHEMA
-        except (OSError, EverkeptError):
-            return False
-
     def failing(self) -> str | None:
         """Why what is accepted next may not be written; None while there is no reason to think so."""
-        try:
-            left = shutil.disk_usage(self.path.parent).free
-        except OSError as error:
-            return str(translate(error))
-        if left < ROOM_BYTES:
-            return self.writer.failing or f"the disk is full: {left >> 10:,} KB are left; free space on it"
-        return self.writer.failing
+        told = self.database.failing()
+        return self.writer.failing or told
 
     def close(self) -> None:
         if self._closed:
@@ -120,16 +94,13 @@ class Store:
         self.writer.close()
 
     def _write_connection(self) -> Connection:
-        connection = Connection(self._open_raw(self.path, False), self._dialect, self.clock)
+        connection = self._connection(self.database.connect(read_only=False))
         connection.on_due = lambda due_at_us: self.on_due(due_at_us)
         connection.on_change = self.bell.ring
         return connection
 
-    def _wal_bytes(self) -> int:
-        try:
-            return self._wal.stat().st_size
-        except OSError:
-            return 0
+    def _connection(self, raw: Any) -> Connection:
+        return Connection(raw, self.database.dialect, self.database.clock(raw, self.clock))
 
     # ---- work
 
@@ -166,9 +137,9 @@ class Store:
     async def glance(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kw: P.kwargs) -> R:
         """As `read`, for a row or two by their key: in the loop's own thread, which saves the hop to another.
 
-        Where a writer can hold readers up (no WAL) it makes the hop.
+        Where a read may have to wait it makes the hop.
         """
-        if not self.driver.wal:
+        if self.database.reads_wait:
             return await self.read(function, *args, **kw)
         if self._closed:
             raise StoreUnavailable("the store is closed")
@@ -177,13 +148,13 @@ class Store:
     def read_now(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kw: P.kwargs) -> R:
         try:
             connection = self._reader()
-            connection.raw.execute("begin")
             try:
+                self.database.begin_read(connection.raw)
                 return function(connection, *args, **kw)
             finally:
                 self._leave(connection)
         except Exception as error:
-            raise translate(error) from error
+            raise self.database.translate(error) from error
 
     def _reader(self) -> Connection:
         connection: Connection | None = getattr(self._local, "connection", None)
@@ -192,13 +163,11 @@ class Store:
         return connection
 
     def _open_reader(self) -> Connection:
-        """This thread's own from now on; where it can only be had frozen, for one read."""
+        """This thread's own from now on; where it can only be had otherwise, for one read."""
         try:
-            connection = Connection(self._open_raw(self.path, True), self._dialect, self.clock)
-        except Exception as error:
-            if not isinstance(translate(error), StoreFull):
-                raise
-            return Connection(open_frozen(self.driver, self.path), self._dialect, self.clock)
+            connection = self._connection(self.database.connect(read_only=True))
+        except Exception as error:  # noqa: BLE001  (which ones there is a way around is the database's to say)
+            return self._connection(self.database.connect_once(error))
         self._local.connection = connection
         with self._readers_lock:
             self._readers.append(connection)
@@ -207,5 +176,5 @@ class Store:
     def _leave(self, connection: Connection) -> None:
         if connection is not getattr(self._local, "connection", None):
             connection.raw.close()
-        elif connection.raw.in_transaction:
-            connection.raw.execute("rollback")
+            return
+        self.database.end_read(connection.raw)

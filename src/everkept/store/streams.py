@@ -113,7 +113,7 @@ from streams s join subjects u on u.id = s.subject_id join projects p on p.id = 
 _NOT_ERASED = " and s.erased_at is null and u.erased_at is null and p.erased_at is null"
 _BY_NAMES = text(
     _COLUMNS
-    + "where s.project_id = :project and s.kind = 'thread' and s.name in (select value from json_each(:names))"
+    + "where s.project_id = :project and s.kind = 'thread' and s.name in (select value from words(:names))"
     + _NOT_ERASED
 )
 _BY_NAME = text(_COLUMNS + "where s.project_id = :project and s.kind = :kind and s.name = :name" + _NOT_ERASED)
@@ -149,7 +149,7 @@ returning id""")
 )
 _PULL_TIMERS = text("""
 update jobs set due_at = :due where kind = 'open_window' and state in ('waiting', 'ready') and due_at > :due
-  and key in (select value from json_each(:keys))""")
+  and key in (select value from words(:keys))""")
 
 
 def _stream(row: tuple[Any, ...]) -> StreamRow:
@@ -226,7 +226,7 @@ def _require_subject(stream: StreamRow, subject: str | None) -> None:
         )
 
 
-_NAMES = text("select id, name from streams where id in (select value from json_each(:ids))")
+_NAMES = text("select id, name from streams where id in (select value from numbers(:ids))")
 
 
 def thread_names(conn: Connection, streams: Sequence[int]) -> dict[int, str]:
@@ -235,7 +235,7 @@ def thread_names(conn: Connection, streams: Sequence[int]) -> dict[int, str]:
 
 _TIMERS = text("""
 select key, due_at from jobs where kind = 'open_window' and state in ('waiting', 'ready', 'leased')
-  and key in (select value from json_each(:keys))""")
+  and key in (select value from words(:keys))""")
 
 
 def timer_due(conn: Connection, streams: Sequence[int]) -> dict[int, int]:
@@ -264,7 +264,7 @@ def set_thread_settings(conn: Connection, project: int, name: str, settings: str
 _FORMERS = text("select count(*) from projects where merged_into = :project")
 _KEYS = text("""
 select key_hash, stream_id, seq, payload_hash, recorded_at, erased_at from events
-where project_id = :project and key_hash in (select value from json_each(:keys))""")
+where project_id = :project and key_hash in (select value from words(:keys))""")
 _ADD_EVENT = text("""
 insert into events(stream_id, seq, project_id, role, name, content, occurred_at, zone_min, recorded_at, key_hash,
   payload_hash, evidence, metadata, tokens, model)
@@ -533,7 +533,7 @@ _EVENTS_AT = text("""
 select stream_id, seq, role, name, content, occurred_at, zone_min, recorded_at, evidence, metadata, tokens, model,
   erased_at
 from events where project_id = :project and (stream_id, seq) in (
-  select value->>0, value->>1 from json_each(:places)) order by stream_id, seq""")
+  select one, two from number_pairs(:places)) order by stream_id, seq""")
 _LAST_EVENTS = text("""
 select stream_id, seq, role, name, content, occurred_at, zone_min, recorded_at, evidence, metadata, tokens, model,
   erased_at

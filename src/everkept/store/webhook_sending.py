@@ -56,7 +56,7 @@ select w.project_id, w.id from webhooks w join projects p on p.id = w.project_id
     and p.merged_into is null
   join consumers c on c.project_id = w.project_id and c.name = 'webhook:' || w.name
 where w.state = 'active' and coalesce(w.next_try_at, 0) <= :now
-  and w.id not in (select value from json_each(:running))
+  and w.id not in (select value from numbers(:running))
   and (c.lease_until is null or c.lease_until <= :now or c.owner = :owner)
   and (c.cursor < p.change_seq or exists (select 1 from parked_changes k where k.webhook_id = w.id and k.wanted = 1))
 order by w.id limit :limit""")

@@ -87,8 +87,8 @@ from pages g join page_versions v on v.page_id = g.id and v.version = g.version
   left join pages s on s.id = g.superseded_by and s.deleted_at is null
 where g.project_id = :project and not exists (select 1 from erasures x where x.done_at is null
   and x.kind in ('stream', 'event') and x.stream_id = g.stream_id) """
-_NAMED = text(_PAGES + "and (g.id in (select value from json_each(:ids))"
-              " or g.superseded_by in (select value from json_each(:ids))) order by g.id")  # fmt: skip
+_NAMED = text(_PAGES + "and (g.id in (select value from numbers(:ids))"
+              " or g.superseded_by in (select value from numbers(:ids))) order by g.id")  # fmt: skip
 _LIVE = text(_PAGES + "and g.deleted_at is null and g.id > :after order by g.id limit :limit")
 _SUPERSEDED = text("""
 select superseded_by, slug from pages where project_id = :project and superseded_by is not null

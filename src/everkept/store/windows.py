@@ -298,7 +298,7 @@ def get_window(conn: Connection, window: int) -> WindowRow:
     return found
 
 
-_BY_IDS = text(_COLUMNS + "where w.id in (select value from json_each(:ids))")
+_BY_IDS = text(_COLUMNS + "where w.id in (select value from numbers(:ids))")
 
 
 def windows_by_id(conn: Connection, windows: Sequence[int]) -> dict[int, WindowRow]:
@@ -404,7 +404,7 @@ def _paused(stage: StageRow, kind: str, pauses: Sequence[PauseRow]) -> StageRow:
 _KEYED = text("""
 select key, kind, state, attempts, error, due_at, id from jobs
 where kind in ('summarise_episode', 'digest_session', 'extract_facts')
-  and key in (select value from json_each(:keys))""")
+  and key in (select value from words(:keys))""")
 
 
 def _with_keys(conn: Connection, keys: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -49,7 +49,7 @@ on conflict(project_id, place) do update set workstream_id = excluded.workstream
 """)
 _PLACES = text("""
 select workstream_id, place from workstream_selections
-where workstream_id in (select value from json_each(:workstreams)) order by place""")
+where workstream_id in (select value from numbers(:workstreams)) order by place""")
 
 
 def _workstream(r: tuple[Any, ...]) -> WorkstreamRow:

@@ -1,4 +1,4 @@
-"""The one writer of a SQLite file: calls are grouped into one transaction, at full sync.
+"""The one writer of a process: calls are grouped into one transaction, at full sync.
 
 No result leaves before COMMIT has returned. A call may be run twice (its group can be rolled back under it), so a store
 function has no ids, time or randomness of its own and no effect outside the connection; see `Connection.after_commit`.
@@ -10,9 +10,9 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -24,26 +24,11 @@ from everkept.errors import StoreFull, StoreUnavailable
 from everkept.ports.faults import Faults
 from everkept.ports.tracing import TRACEPARENT
 from everkept.store.connection import Connection
-from everkept.store.sqlite import translate
+from everkept.store.transactions import Transactions
 
 log = structlog.get_logger("everkept.store")
 GROUP_ROWS = 500
 """A group takes no more calls once they weigh this many rows: everybody else waits for its COMMIT."""
-YIELD_S = 0.002
-"""How long the lock is left alone after a group while another process writes too (its heartbeat starves without)."""
-OTHERS_FOR_S = 30.0
-"""For how long another process counts as writing after a commit of its was seen: longer than between two heartbeats."""
-LOCK_POLL_S = 0.001
-"""Between two tries for the write lock. SQLite's own waiting sleeps up to 100 ms and misses a busy writer's pauses."""
-CHECKPOINT_ROWS = 11_000
-CHECKPOINT_GROUPS = 64
-"""Rows or commits between two checkpoints, whichever comes first: some 6 MB of WAL.
-
-A small commit writes 90 KB, a large one 550 bytes a row, of which a message is five.
-
-The file's size does not tell: a WAL is used again in place.
-"""
-WAL_BYTES_MAX = 64 << 20
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -113,13 +98,14 @@ class Writer:
     """Owns the write connection. `step()` works what waits; `start()` does so on a thread of its own."""
 
     def __init__(
-        self, connect: Callable[[], Connection], faults: Faults, *, wal_bytes: Callable[[], int] | None = None
-    ) -> None:
+        self, connect: Callable[[], Connection], faults: Faults, *, transactions: Transactions,
+        translate: Callable[[Exception], Exception],
+    ) -> None:  # fmt: skip
         self._connect = connect
         self._faults = faults
-        self._wal_bytes = wal_bytes
+        self._transactions = transactions
+        self._translate = translate
         self._connection: Connection | None = None
-        self._data_version: int | None = None
         self._calls: deque[Call] = deque()
         self._urgent: deque[Call] = deque()
         self._asked: dict[asyncio.AbstractEventLoop, list[Call]] = {}
@@ -127,9 +113,6 @@ class Writer:
         self._waiting = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
-        self._others_until = 0.0
-        self._checkpointed = 0
-        self._groups = 0
         self.failing: str | None = None
         """Why the last transaction could not be written at all; None once one could."""
         self.slow: dict[str, float] = {}
@@ -198,8 +181,8 @@ class Writer:
                 if self._closed and not (self._calls or self._urgent):
                     return
             self.step()
-            if time.monotonic() < self._others_until:
-                time.sleep(YIELD_S)
+            if pause_s := self._transactions.pause_s():
+                time.sleep(pause_s)
 
     def step(self) -> int:
         """Work one group; the number of calls answered."""
@@ -217,7 +200,7 @@ class Writer:
         for effect in effects:
             self._guard(effect)
         _answer(calls)
-        self._guard(self._checkpoint)
+        self._guard(self._tidy)
         return len(calls)
 
     def _take(self) -> list[Call]:
@@ -239,22 +222,29 @@ class Writer:
             log.error("something failed beside a transaction", what=name, error=repr(error))
 
     def _fail(self, calls: Sequence[Call], error: Exception) -> None:
-        ours = translate(error)
+        ours = self._translate(error)
         for call in calls:
             call.outcome, call.failed = ours, True
         if isinstance(ours, StoreUnavailable):
             if self.failing is None:  # said once: the log may lie on the disk that is full
                 log.warning("the store cannot be written", error=str(ours))
             self.failing = str(ours)
-        if self._connection is not None and self._connection.raw.in_transaction:
-            self._guard(partial(self._connection.raw.execute, "rollback"))
+        if self._connection is not None:
+            self._leave(self._connection.raw)
         if isinstance(ours, StoreFull):
             self._make_room()
+
+    def _leave(self, raw: Any) -> None:
+        if self._transactions.is_open(raw):
+            self._guard(partial(raw.execute, "rollback"))
+        if not self._transactions.is_usable(raw):
+            self._guard(raw.close)
+            self._connection = None
 
     def _make_room(self) -> None:
         """Move all of the WAL into the file: it may be what fills the disk. Where that cannot be, it stays durable."""
         try:
-            self._checkpoint(everything=True)
+            self._tidy(everything=True)
         except Exception as error:  # noqa: BLE001  (as above; and the callers are told already)
             log.debug("the WAL could not be moved into the file", error=repr(error))
 
@@ -263,15 +253,14 @@ class Writer:
         raw = connection.raw
         connection.take_effects()
         self._faults.reach("writer.before_begin")
-        _begin(raw)
-        self._notice_others(raw)
+        self._transactions.begin(raw)
         batches = [list(g) for _, g in groupby(calls, key=_batch_key)]
         for batch in batches:
             if not self._guarded(connection, batch):
                 return self._each_alone(connection, calls)
         self._faults.reach("writer.before_commit")
         raw.execute("commit")
-        self._groups += 1
+        self._transactions.committed()
         self.failing = next((str(c.outcome) for c in calls if c.failed and isinstance(c.outcome, StoreFull)), None)
         self._faults.reach("writer.after_commit")
         return connection.take_effects()
@@ -285,14 +274,14 @@ class Writer:
             self._perform(connection, batch)
         except Exception as error:  # noqa: BLE001  (it belongs to the caller, who gets it)
             # A full disk rolls the whole transaction back, not the statement: what others wrote in it is gone too.
-            if not raw.in_transaction:
+            if not self._transactions.is_open(raw):
                 return False
             raw.execute("rollback to call")
             raw.execute("release call")
             connection.forget_effects(mark)
             if len(batch) > 1:
                 return all(self._guarded(connection, [call]) for call in batch)
-            batch[0].outcome, batch[0].failed = translate(error), True
+            batch[0].outcome, batch[0].failed = self._translate(error), True
             return True
         raw.execute("release call")
         return True
@@ -304,7 +293,7 @@ class Writer:
             connection.take_effects()
             call.outcome, call.failed = None, False
             try:
-                _begin(raw)
+                self._transactions.begin(raw)
                 self._perform(connection, [call])
                 raw.execute("commit")
             except Exception as error:  # noqa: BLE001  (it belongs to the caller, who gets it)
@@ -329,50 +318,9 @@ class Writer:
             name = function.__name__
             self.slow[name] = max(took, self.slow.get(name, 0.0))
 
-    def _notice_others(self, raw: Any) -> None:
-        version = raw.execute("pragma data_version").fetchone()[0]
-        if self._data_version is not None and version != self._data_version:
-            self._others_until = time.monotonic() + OTHERS_FOR_S
-        self._data_version = version
-
-    def _checkpoint(self, *, everything: bool = False) -> None:
-        """Move the WAL into the file now and then; to its end where it grew past its bound, or at the close."""
-        if self._wal_bytes is None or self._connection is None:
-            return
-        raw = self._connection.raw
-        few = raw.total_changes - self._checkpointed < CHECKPOINT_ROWS and self._groups < CHECKPOINT_GROUPS
-        if few and not everything:
-            return
-        self._checkpointed, self._groups = raw.total_changes, 0
-        mode = "truncate" if everything or self._wal_bytes() > WAL_BYTES_MAX else "passive"
-        with _without_waiting(raw):  # a reader's snapshot must not hold every writer up; it is tried again
-            raw.execute(f"pragma wal_checkpoint({mode})").fetchall()
-
-
-def _begin(raw: Any) -> None:
-    """Take the write lock. Raises the driver's error where another process held it for all of `busy_timeout`."""
-    with _without_waiting(raw) as patience_s:
-        deadline = time.monotonic() + patience_s
-        while True:
-            try:
-                raw.execute("begin immediate")
-            except Exception as error:
-                if "database is locked" not in str(error) or time.monotonic() > deadline:
-                    raise
-                time.sleep(LOCK_POLL_S)
-            else:
-                return
-
-
-@contextmanager
-def _without_waiting(raw: Any) -> Iterator[float]:
-    """How long the connection waits otherwise, in seconds."""
-    patience_ms = raw.execute("pragma busy_timeout").fetchone()[0]
-    raw.execute("pragma busy_timeout = 0")
-    try:
-        yield patience_ms / 1e3
-    finally:
-        raw.execute(f"pragma busy_timeout = {patience_ms}")
+    def _tidy(self, *, everything: bool = False) -> None:
+        if self._connection is not None:
+            self._transactions.tidy(self._connection.raw, everything=everything)
 
 
 def _batch_key(call: Call) -> Any:

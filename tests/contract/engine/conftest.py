@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.factories import World, open_store, plain_reply
+from tests.postgres import TestedDatabase
 
 from everkept.ports.clock import VirtualClock
 from everkept.store.store import Store
@@ -27,10 +28,14 @@ def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["sqlite"])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: VirtualClock, empty_file: Path) -> Iterator[Store]:
-    shutil.copy(empty_file, tmp_path / "everkept.db")
-    opened = open_store(tmp_path / "everkept.db", clock)
+    if request.param == "postgresql":
+        opened = Store(TestedDatabase(), clock=clock, threads=False)
+        opened.open()
+    else:
+        shutil.copy(empty_file, tmp_path / "everkept.db")
+        opened = open_store(tmp_path / "everkept.db", clock)
     yield opened
     opened.close()
 

@@ -153,8 +153,8 @@ def test_an_append_weighs_its_messages(world: World) -> None:
 
 
 def test_a_readers_snapshot_holds_up_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("everkept.store.writer.WAL_BYTES_MAX", 0)
-    monkeypatch.setattr("everkept.store.writer.CHECKPOINT_ROWS", 1)
+    monkeypatch.setattr("everkept.store.sqlite_transactions.WAL_BYTES_MAX", 0)
+    monkeypatch.setattr("everkept.store.sqlite_transactions.CHECKPOINT_ROWS", 1)
     store = open_store(tmp_path / "wal.db", VirtualClock())
     store.write_now(lambda conn: conn.raw.execute("create table kept(what text)"))
     reader = store._open_raw(store.path, True)

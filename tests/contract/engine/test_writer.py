@@ -253,7 +253,7 @@ def test_an_effect_that_fails_costs_no_caller_its_answer(shop: Store) -> None:
 def test_a_checkpoint_that_fails_is_not_a_failed_commit(
     tmp_path: Path, clock: VirtualClock, shaky: Shaky, monkeypatch
 ) -> None:
-    monkeypatch.setattr("everkept.store.writer.CHECKPOINT_ROWS", 0)
+    monkeypatch.setattr("everkept.store.sqlite_transactions.CHECKPOINT_ROWS", 0)
     store = open_store(tmp_path / "x.db", clock, connect=shaky.connect)
     shaky.fail("wal_checkpoint", text="disk I/O error")
     with structlog.testing.capture_logs() as logs:

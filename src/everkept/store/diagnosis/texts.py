@@ -46,7 +46,7 @@ where ({a}, {b}) > (:a, :b) order by 1, 2 limit :limit""")
 
 
 def _joined(*columns: str) -> str:
-    return " || char(10) || ".join(f"coalesce({column}, '')" for column in columns)
+    return " || '\n' || ".join(f"coalesce({column}, '')" for column in columns)
 
 
 def _rests(_id: str, _project: str, _belongs: Any) -> str:

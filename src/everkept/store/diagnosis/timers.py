@@ -28,7 +28,7 @@ select p.name, s.name, p.settings, s.settings, min(w.opened_at), sum(w.end_seq -
 from windows w join streams s on s.id = w.stream_id join projects p on p.id = s.project_id
   join subjects u on u.id = s.subject_id
 where w.skipped_because is not null and s.erased_at is null and p.erased_at is null and u.erased_at is null
-group by s.id""")
+group by s.id, p.id""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

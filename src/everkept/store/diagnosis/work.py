@@ -149,15 +149,15 @@ select j.id, j.kind, j.key, coalesce(j.error_class, 'internal'), j.error, j.fini
   w.summary_at is not null and w.facts_at is null, w.id
 from jobs j join projects p on p.id = j.project_id
   left join windows w on j.kind in ('extract_facts', 'summarise_episode')
-    and w.id = cast(substr(j.key, 1, instr(j.key, '.') - 1) as integer)
+    and w.id = cast(substr(j.key, 1, instr(j.key, '.') - 1) as bigint)
 where j.state = 'dead' order by j.finished_at""")
 _FACTS_TROUBLED = text("""
 select j.id, j.kind, j.key, coalesce(j.error_class, 'internal'), j.error, j.created_at, p.name, 1, w.id
 from jobs j join projects p on p.id = j.project_id
-  join windows w on w.id = cast(substr(j.key, 1, instr(j.key, '.') - 1) as integer)
+  join windows w on w.id = cast(substr(j.key, 1, instr(j.key, '.') - 1) as bigint)
 where j.state in ('waiting', 'ready', 'leased') and j.kind = 'extract_facts' and j.attempts > 1
   and w.summary_at is not null and w.facts_at is null
-  and coalesce(j.error_class, '') not in (select value from json_each(:held))""")
+  and coalesce(j.error_class, '') not in (select value from words(:held))""")
 _ELSEWHERE = ("embed_passages", "judge_conflicts", "erase_scope")
 """Kinds whose dead jobs are a cause of their own."""
 
@@ -221,8 +221,8 @@ from passages p join projects o on o.id = p.project_id
   left join jobs j on j.kind = 'embed_passages' and j.key = cast(p.project_id as text)
 where p.embedded is null and p.hidden = false
   and (j.id is null or j.state in ('done', 'dead', 'discarded')
-    or (j.attempts > 0 and coalesce(j.error_class, '') not in (select value from json_each(:held))))
-group by p.project_id""")
+    or (j.attempts > 0 and coalesce(j.error_class, '') not in (select value from words(:held))))
+group by p.project_id, o.id, j.id""")
 _UNJUDGED = text("""
 select count(*), min(v.opened_at), max(j.state), max(j.error) from verdicts v
   left join jobs j on j.kind = 'judge_conflicts' and j.key = cast(v.subject_id as text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from everkept.store.tables import agents, conversation, delivery, merges, reviews, work, workstreams
 from everkept.store.tables.columns import metadata
-from everkept.store.tables.full_text import FULL_TEXT_SQLITE
+from everkept.store.tables.full_text import FULL_TEXT_POSTGRES, FULL_TEXT_SQLITE
 
-__all__ = ["FULL_TEXT_SQLITE", "agents", "conversation", "delivery", "merges", "metadata", "reviews", "work",
+__all__ = ["FULL_TEXT_POSTGRES", "FULL_TEXT_SQLITE", "agents", "conversation", "delivery", "merges", "metadata", "reviews", "work",
            "workstreams"]  # fmt: skip

@@ -10,12 +10,11 @@ from sqlalchemy import (
     Integer,
     PrimaryKeyConstraint,
     Table,
-    Text,
     UniqueConstraint,
     text,
 )
 
-from everkept.store.tables.columns import AUTO, ID, metadata, project, row_number, time
+from everkept.store.tables.columns import AUTO, ID, Text, metadata, project, row_number, time
 
 project_aliases = Table(
     "project_aliases", metadata,  # what a checkout says of itself → whose memory it is

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Integer, MetaData
+from sqlalchemy import BigInteger, Column, Computed, ForeignKey, Integer, MetaData
+from sqlalchemy import Text as AnyText
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import DDLCompiler
 
 metadata = MetaData(
     naming_convention={
@@ -15,6 +18,8 @@ metadata = MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
+Text = AnyText().with_variant(AnyText(collation="C"), "postgresql")
+"""Compared by code point on both, whatever the locale of a database is: names and cursors sort alike."""
 ID = BigInteger().with_variant(Integer, "sqlite")
 
 
@@ -31,3 +36,16 @@ def project() -> Column[int]:
 
 
 AUTO: dict[str, Any] = {"sqlite_autoincrement": True}
+
+
+
+class Revised(Computed):
+    """`revises` of an event's metadata as a column: made when it is read on SQLite, kept on PostgreSQL."""
+
+    def __init__(self) -> None:
+        super().__init__("metadata->>'revises'", persisted=False)
+
+
+@compiles(Revised, "postgresql")
+def _revised_postgresql(_column: Revised, _compiler: DDLCompiler, **_kw: Any) -> str:
+    return "generated always as ((metadata::json->>'revises')::bigint) stored"

@@ -7,7 +7,6 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
-    Computed,
     Float,
     ForeignKey,
     ForeignKeyConstraint,
@@ -16,12 +15,11 @@ from sqlalchemy import (
     LargeBinary,
     PrimaryKeyConstraint,
     Table,
-    Text,
     UniqueConstraint,
     text,
 )
 
-from everkept.store.tables.columns import AUTO, ID, metadata, project, row_number, time
+from everkept.store.tables.columns import AUTO, ID, Revised, Text, metadata, project, row_number, time
 
 workspaces = Table(
     "workspaces",
@@ -143,7 +141,7 @@ events = Table(
     Column("tokens", Integer, nullable=False),
     Column("model", Text),
     time("erased_at"),
-    Column("revises", BigInteger, Computed("metadata->>'revises'", persisted=False)),  # seq of the telling it completes
+    Column("revises", BigInteger, Revised()),  # seq of the telling it completes
     PrimaryKeyConstraint("stream_id", "seq"),
     CheckConstraint("seq > 0", name="seq"),
     Index("uq_events_key", "project_id", "key_hash", unique=True,

@@ -10,11 +10,10 @@ from sqlalchemy import (
     Integer,
     PrimaryKeyConstraint,
     Table,
-    Text,
     UniqueConstraint,
 )
 
-from everkept.store.tables.columns import AUTO, ID, metadata, project, row_number, time
+from everkept.store.tables.columns import AUTO, ID, Text, metadata, project, row_number, time
 
 changes = Table(
     "changes", metadata, project(),

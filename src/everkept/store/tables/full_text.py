@@ -14,3 +14,13 @@ FULL_TEXT_SQLITE: Final = (
     "insert into passage_text(passage_text, rank) values('secure-delete', 1)",
     "create virtual table passage_terms using fts5vocab(passage_text, 'row')",
 )
+FULL_TEXT_POSTGRES: Final = (
+    # What is searched holds ids and lexemes, and no text; what ranking reads of a passage lies beside it.
+    "create table passage_index (passage_id bigint primary key, project_id bigint not null, subject_id bigint not null,"
+    " stream_id bigint, kind text not null, lexemes tsvector not null)",
+    "create index ix_passage_index_lexemes on passage_index using gin (lexemes)",
+    "create table passage_text (id bigint primary key, speaker text not null, own text not null, said text not null,"
+    " before text not null)",
+    'create table passage_terms (term text collate "C" primary key, passages bigint not null)',
+    "create table passage_totals (id int primary key, passages bigint not null, terms bigint not null)",
+)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, Integer, Table, Text, text
+from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, Integer, Table, text
 
-from everkept.store.tables.columns import AUTO, ID, metadata, row_number, time
+from everkept.store.tables.columns import AUTO, ID, Text, metadata, row_number, time
 
 merges = Table(
     "merges", metadata, row_number(),

@@ -13,12 +13,11 @@ from sqlalchemy import (
     Integer,
     PrimaryKeyConstraint,
     Table,
-    Text,
     UniqueConstraint,
     text,
 )
 
-from everkept.store.tables.columns import AUTO, ID, metadata, project, row_number, time
+from everkept.store.tables.columns import AUTO, ID, Text, metadata, project, row_number, time
 
 review_states = Table(
     "review_states", metadata,  # one row a project: how far its sessions have been looked at

@@ -15,12 +15,11 @@ from sqlalchemy import (
     LargeBinary,
     PrimaryKeyConstraint,
     Table,
-    Text,
     UniqueConstraint,
     text,
 )
 
-from everkept.store.tables.columns import AUTO, ID, metadata, project, row_number, time
+from everkept.store.tables.columns import AUTO, ID, Text, metadata, project, row_number, time
 
 erasures = Table(
     "erasures",

@@ -10,12 +10,11 @@ from sqlalchemy import (
     Integer,
     PrimaryKeyConstraint,
     Table,
-    Text,
     UniqueConstraint,
     text,
 )
 
-from everkept.store.tables.columns import AUTO, ID, metadata, project, row_number, time
+from everkept.store.tables.columns import AUTO, ID, Text, metadata, project, row_number, time
 
 workstreams = Table(
     "workstreams", metadata, row_number(), project(),

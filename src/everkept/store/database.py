@@ -1,0 +1,74 @@
+"""What the store asks of a database beside statements: connections, transactions, its schema and its errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from sqlalchemy.engine import Dialect
+
+from everkept.ports.clock import Clock
+from everkept.store.transactions import Transactions
+
+
+class Database(Protocol):
+    """One SQLite file, or one PostgreSQL database."""
+
+    @property
+    def dialect(self) -> Dialect: ...
+
+    @property
+    def path(self) -> Path | None:
+        """The file, where it is one."""
+        ...
+
+    @property
+    def reads_wait(self) -> bool:
+        """Whether a read may be held up, by a writer or the network: then it is never made in an event loop's thread."""
+        ...
+
+    @property
+    def degraded(self) -> str | None:
+        """Why it works more slowly than it could, or None."""
+        ...
+
+    def prepare(self, clock: Clock) -> None:
+        """Make the schema, or bring it up to date where that may be done unasked.
+
+        Raises StoreNotSupported, StoreUnavailable, StoreFull.
+        """
+        ...
+
+    def is_readable(self) -> bool:
+        """Whether there is a store of this program's schema; asked where `prepare` could not write."""
+        ...
+
+    def connect(self, *, read_only: bool) -> Any:
+        """The driver's connection, in autocommit: transactions are begun and ended by statements."""
+        ...
+
+    def connect_once(self, error: Exception) -> Any:
+        """A connection for one read where `connect` raised `error`. Raises it where there is no such way."""
+        ...
+
+    def clock(self, raw: Any, clock: Clock) -> Clock:
+        """The one that comparisons on this connection use; `clock` is this machine's."""
+        ...
+
+    def begin_read(self, raw: Any) -> None:
+        """One snapshot from here on."""
+        ...
+
+    def end_read(self, raw: Any) -> None: ...
+
+    def transactions(self) -> Transactions:
+        """For a writer's connection."""
+        ...
+
+    def translate(self, error: Exception) -> Exception:
+        """The driver's error as one of ours; ours and programming errors come back as they are."""
+        ...
+
+    def failing(self) -> str | None:
+        """Why what is written next may not be, as far as can be told without writing."""
+        ...

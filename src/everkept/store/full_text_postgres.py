@@ -1,0 +1,150 @@
+"""The full-text index in PostgreSQL: GIN over lexemes that name their column, the scope as typed columns beside them.
+
+The searched table holds ids and lexemes. The terms that ranking reads lie in another, and how often each occurs in a
+third, because PostgreSQL's own ranking knows no document frequencies.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from sqlalchemy import text
+
+from everkept.store.connection import Connection, Row
+from everkept.store.text_rows import TextRow, scope_terms
+
+_PUT_INDEX = text("""
+insert into passage_index(passage_id, project_id, subject_id, stream_id, kind, lexemes)
+values(:id, :project, :subject, :stream, :kind, array_to_tsvector(cast(:lexemes as text[])))""")
+_PUT_TERMS = text("""
+insert into passage_text(id, speaker, own, said, before) values(:id, :speaker, :own, :said, :before)""")
+_COUNT = text("""
+insert into passage_terms(term, passages) select key, value::int from json_each_text(cast(:counts as json)) order by key
+on conflict (term) do update set passages = passage_terms.passages + excluded.passages""")
+_SIZE = text("select passages, terms from passage_totals where id = 1")
+_RESIZE = text("""
+insert into passage_totals(id, passages, terms) values(1, :passages, :terms)
+on conflict (id) do update set passages = passage_totals.passages + excluded.passages,
+  terms = passage_totals.terms + excluded.terms""")
+_FREQUENCIES = text("""
+select term, passages from passage_terms where term in (select value from words(:terms)) and passages > 0""")
+_FOUND = """
+select string_agg(passage_id::text, ',') from passage_index
+where lexemes @@ cast(:query as tsquery) and passage_id > :after
+  and (cast(:kinds as text) is null or kind in (select value from words(cast(:kinds as text))))"""
+_ANYWHERE = text(_FOUND)
+_WITHIN: Final = {
+    letter: text(f"{_FOUND} and {column} in (select value from numbers(:ids))")
+    for letter, column in (("p", "project_id"), ("s", "subject_id"), ("t", "stream_id"))
+}
+_TERMS = text("""
+insert into passage_text(id, speaker, own, said, before) values(:id, :speaker, :own, :said, :before)""")
+_COUNT = text("""
+insert into passage_terms(term, passages) select key, value::int from json_each_text(cast(:counts as json)) order by key
+on conflict (term) do update set passages = passage_terms.passages + excluded.passages""")
+_SIZE = text("select passages, terms from passage_totals where id = 1")
+_RESIZE = text("""
+insert into passage_totals(id, passages, terms) values(1, :passages, :terms)
+on conflict (id) do update set passages = passage_totals.passages + excluded.passages,
+  terms = passage_totals.terms + excluded.terms""")
+_FREQUENCIES = text("""
+select term, passages from passage_terms where term in (select value from words(:terms)) and passages > 0""")
+_POSTINGS = text("""
+select string_agg(passage_id::text, ',') from passage_index
+where lexemes @@ cast(:query as tsquery) and passage_id > :after
+  and (cast(:stream as bigint) is null or stream_id = :stream)
+  and (cast(:subject as bigint) is null or subject_id = :subject)
+  and (cast(:project as bigint) is null or project_id = :project)
+  and (cast(:kinds as text) is null or kind in (select value from words(cast(:kinds as text))))""")
+_TERMS = text("select id, speaker, own, said from passage_text where id in (select value from numbers(:ids))")
+_ROWS = text("""
+select t.id, i.project_id, i.subject_id, i.stream_id, i.kind, t.speaker, t.own, t.said, t.before
+from passage_text t join passage_index i on i.passage_id = t.id where t.id in (select value from numbers(:ids))""")
+_DELETE_INDEX = text("delete from passage_index where passage_id in (select value from numbers(:ids))")
+_DELETE_TERMS = text("delete from passage_text where id in (select value from numbers(:ids))")
+_UNUSED = text("delete from passage_terms where passages <= 0")
+_WEIGHTS: Final = (("spd", 1.0), ("b", 0.5))
+"""(columns, weight): speaker, own (plain) and date; before."""
+
+
+class PostgresText:
+    def put(self, conn: Connection, rows: Sequence[TextRow]) -> None:
+        conn.many(_PUT_INDEX, [
+            {"id": r.id, "project": r.place[0], "subject": r.place[1], "stream": r.place[2], "kind": r.place[3],
+             "lexemes": _lexemes(r.speaker, r.own, r.said, r.before)}
+            for r in rows
+        ])  # fmt: skip
+        conn.many(_PUT_TERMS, [
+            {"id": r.id, "speaker": r.speaker, "own": r.own, "said": r.said, "before": r.before} for r in rows
+        ])  # fmt: skip
+        self._count(conn, rows, 1)
+
+    def _count(self, conn: Connection, rows: Sequence[TextRow], by: int) -> None:
+        counts: Counter[str] = Counter()
+        for row in rows:
+            counts.update({*scope_terms(*row.place), *" ".join(row[2:]).split()})
+        conn.run(_COUNT, {"counts": json.dumps({term: by * n for term, n in counts.items()})})
+        conn.run(_RESIZE, {"passages": by * len(rows), "terms": by * sum(len(row.own.split()) for row in rows)})
+
+    def _rows(self, conn: Connection, passage_ids: Sequence[int]) -> list[TextRow]:
+        rows = conn.rows(_ROWS, {"ids": json.dumps(list(passage_ids))})
+        return [TextRow(r[0], (r[1], r[2], r[3], r[4]), *r[5:]) for r in rows]
+
+    def delete(self, conn: Connection, passage_ids: Sequence[int]) -> None:
+        ids = {"ids": json.dumps(list(passage_ids))}
+        self._count(conn, self._rows(conn, passage_ids), -1)
+        conn.run(_DELETE_INDEX, ids)
+        conn.run(_DELETE_TERMS, ids)
+        conn.run(_UNUSED)
+
+    def clear_before(self, conn: Connection, passage_ids: Sequence[int]) -> None:
+        rows = [row for row in self._rows(conn, passage_ids) if row.before]
+        self.delete(conn, [row.id for row in rows])
+        self.put(conn, [row._replace(before="") for row in rows])
+
+    def size(self, conn: Connection) -> tuple[int, float]:
+        row = conn.first(_SIZE)
+        return (0, 1.0) if row is None or not row[0] else (row[0], max(1.0, row[1] / row[0]))
+
+    def frequencies(self, conn: Connection, terms: Sequence[str]) -> dict[str, int]:
+        return dict(conn.rows(_FREQUENCIES, {"terms": json.dumps(list(terms))}))
+
+    def postings(
+        self, conn: Connection, within: Sequence[str] | None, term: str, kinds: Sequence[str], also_any: Sequence[str],
+        after: int,
+    ) -> list[tuple[float, str]]:  # fmt: skip
+        statement = _ANYWHERE if within is None else _WITHIN[within[0][0]]
+        asked = {
+            "ids": json.dumps([int(scope[1:]) for scope in within or ()]),
+            "kinds": None if "turn" in kinds else json.dumps(list(kinds)),
+            "after": after,
+        }
+        also = _any("spdb", also_any)
+        found = []
+        for columns, weight in _WEIGHTS:
+            query = " & ".join(filter(None, (_any(columns, (term,)), also)))
+            if ids := conn.scalar(statement, {**asked, "query": query}):
+                found.append((weight, ids))
+        return found
+
+    def terms(self, conn: Connection, passage_ids: Sequence[int]) -> list[Row]:
+        return conn.rows(_TERMS, {"ids": json.dumps(list(passage_ids))}) if passage_ids else []
+
+
+def _lexemes(speaker: str, own: str, said: str, before: str) -> list[str]:
+    """Each term once a column, behind the column's letter."""
+    columns = (("s", speaker), ("p", own), ("d", said), ("b", before))
+    return sorted({f"{letter}:{term}" for letter, terms in columns for term in terms.split()})
+
+
+def _any(columns: str, terms: Sequence[str]) -> str:
+    """A query for any of the terms in any of the columns; "" for none."""
+    wanted = [f"'{letter}:{_quoted(term)}'" for term in terms for letter in columns]
+    return f"({' | '.join(wanted)})" if wanted else ""
+
+
+def _quoted(term: str) -> str:
+    return term.replace("\\", "\\\\").replace("'", "''")

@@ -1,0 +1,235 @@
+"""One PostgreSQL database as a database of the store: its connections, transactions, clock, schema and errors."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+import structlog
+from psycopg.adapt import Loader
+from psycopg.pq import TransactionStatus
+from psycopg.types.string import StrDumper
+
+from everkept.errors import EverkeptError, StoreFull, StoreNotSupported, StoreUnavailable
+from everkept.ports.clock import Clock, SystemClock
+from everkept.store.connection import Connection
+from everkept.store.dialect import postgres_dialect
+from everkept.store.migrate import SCHEMA, SEED, revision, schema_statements
+
+log = structlog.get_logger("everkept.store")
+OLDEST: Final = 140_000
+"""The oldest server that is supported, as it numbers itself."""
+WRITING: Final = 7_411_001
+"""The advisory lock of whoever writes. It ends with the transaction, so it holds behind a pooler too."""
+PREPARING: Final = 7_411_002
+STATEMENT_S: Final = 60
+IDLE_S: Final = 60
+"""How long a transaction may stand idle before the server ends it: a frozen process must not hold up the others."""
+_SETTINGS: Final = (
+    ("statement_timeout", f"{STATEMENT_S}s"),
+    ("idle_in_transaction_session_timeout", f"{IDLE_S}s"),
+    ("client_encoding", "utf8"),
+    ("timezone", "UTC"),
+    ("jit", "off"),  # it costs more than any statement of ours
+)
+
+
+class _NumberLoader(Loader):
+    """`sum` and the like give numbers of any length; ours are whole, or as good as a float."""
+
+    def load(self, data: Any) -> int | float:
+        said = bytes(data).decode()
+        return float(said) if "." in said or "e" in said.lower() or said == "NaN" else int(said)
+
+
+class _TextDumper(StrDumper):
+    """PostgreSQL keeps no NUL in a text: it is kept as its picture, U+2400."""
+
+    def dump(self, obj: str) -> Any:
+        return super().dump(obj.replace("\x00", "\u2400") if "\x00" in obj else obj)
+
+
+class _DatabaseClock:
+    """The database's wall clock, read once a transaction; between two reads this machine's monotonic one goes on."""
+
+    def __init__(self, raw: psycopg.Connection[Any], local: Clock) -> None:
+        self._raw = raw
+        self._local = local
+        self._read_at_s = 0.0
+        self._wall_us = 0
+
+    def read(self) -> None:
+        row = self._raw.execute("select (extract(epoch from clock_timestamp()) * 1000000)::bigint").fetchone()
+        assert row is not None
+        self._wall_us, self._read_at_s = row[0], time.monotonic()
+
+    def now_us(self) -> int:
+        return self._wall_us + int((time.monotonic() - self._read_at_s) * 1e6)
+
+    def monotonic_s(self) -> float:
+        return self._local.monotonic_s()
+
+    def random(self) -> float:
+        return self._local.random()
+
+
+class PostgresDatabase:
+    """`database.Database`. `url` is a libpq one, `postgresql://…`."""
+
+    path: Path | None = None
+    reads_wait = True
+    degraded: str | None = None
+    driver: type[psycopg.Connection[Any]] = psycopg.Connection
+
+    def __init__(self, url: str) -> None:
+        self.dialect = postgres_dialect()
+        self._url = url
+        self._clocks: dict[int, _DatabaseClock] = {}
+
+    def connect(self, *, read_only: bool) -> psycopg.Connection[Any]:
+        raw = self.driver.connect(self._url, autocommit=True, prepare_threshold=None, application_name="everkept")
+        raw.adapters.register_loader("numeric", _NumberLoader)
+        raw.adapters.register_dumper(str, _TextDumper)
+        for name, value in _SETTINGS:
+            raw.execute("select set_config(%s, %s, false)", (name, value))
+        if read_only:
+            raw.execute("set default_transaction_read_only = on")
+        return raw
+
+    def connect_once(self, error: Exception) -> Any:
+        raise self.translate(error) from error
+
+    def clock(self, raw: Any, clock: Clock) -> Clock:
+        """The database's, except in tests, which own the time."""
+        if not isinstance(clock, SystemClock):
+            return clock
+        self._clocks[id(raw)] = ours = _DatabaseClock(raw, clock)
+        return ours
+
+    def begin_read(self, raw: Any) -> None:
+        raw.execute("begin isolation level repeatable read read only")
+        self._read_clock(raw)
+
+    def end_read(self, raw: Any) -> None:
+        if raw.info.transaction_status != TransactionStatus.IDLE and not raw.closed:
+            raw.execute("rollback")
+
+    def _read_clock(self, raw: Any) -> None:
+        if (clock := self._clocks.get(id(raw))) is not None:
+            clock.read()
+
+    def transactions(self) -> PostgresTransactions:
+        return PostgresTransactions(self._read_clock)
+
+    def translate(self, error: Exception) -> Exception:
+        return translate(error)
+
+    def failing(self) -> str | None:
+        return None
+
+    # ---- the schema
+
+    def prepare(self, clock: Clock) -> None:
+        """Make the schema in an empty database. An older one is never brought up to date unasked: that is for whoever
+        runs the replicas. Raises StoreNotSupported, StoreUnavailable."""
+        try:
+            with self.connect(read_only=False) as raw:
+                self._prepare(raw, clock)
+        except EverkeptError:
+            raise
+        except Exception as error:
+            raise translate(error) from error
+
+    def _prepare(self, raw: psycopg.Connection[Any], clock: Clock) -> None:
+        if raw.info.server_version < OLDEST:
+            raise StoreNotSupported(f"PostgreSQL {raw.info.server_version // 10_000} is too old: 14 is needed")
+        raw.execute("begin")
+        raw.execute("select pg_advisory_xact_lock(%s)", (PREPARING,))
+        found = read_revision(raw)
+        if found is None:
+            for statement in (*schema_statements(self.dialect), _STAMP):
+                raw.execute(statement)
+            raw.execute("insert into alembic_version(version_num) values(%s)", (revision(SCHEMA),))
+            Connection(raw, self.dialect, clock).run(SEED, {"now": clock.now_us()})
+            raw.execute("select setval(pg_get_serial_sequence('workspaces', 'id'), 1)")
+        raw.execute("commit")
+        if found is not None and found != revision(SCHEMA):
+            raise StoreNotSupported(
+                f"the database has schema {found}, and this Everkept needs {revision(SCHEMA)}: run `everkept db upgrade`",
+                found=found, known=revision(SCHEMA),
+            )  # fmt: skip
+
+    def is_readable(self) -> bool:
+        try:
+            with self.connect(read_only=True) as raw:
+                return read_revision(raw) == revision(SCHEMA)
+        except (psycopg.Error, EverkeptError):
+            return False
+
+
+_STAMP = (
+    "create table alembic_version (version_num varchar(32) not null,"
+    " constraint alembic_version_pkc primary key (version_num))"
+)
+
+
+def read_revision(raw: Any) -> str | None:
+    """The migration that the database stands at; None where there is no schema."""
+    if raw.execute("select to_regclass('alembic_version')").fetchone()[0] is None:
+        return None
+    row = raw.execute("select version_num from alembic_version").fetchone()
+    return None if row is None else str(row[0])
+
+
+class PostgresTransactions:
+    """`transactions.Transactions`: one writer at a time in the whole database, as in a file.
+
+    Every rule about the order of what is written then holds by itself, whatever process wrote before.
+    """
+
+    def __init__(self, read_clock: Any) -> None:
+        self._read_clock = read_clock
+
+    def begin(self, raw: Any) -> None:
+        raw.execute("begin")
+        raw.execute("select pg_advisory_xact_lock(%s)", (WRITING,))
+        self._read_clock(raw)
+
+    def is_open(self, raw: Any) -> bool:
+        if raw.closed:
+            return False
+        status = raw.info.transaction_status
+        return status in (TransactionStatus.INTRANS, TransactionStatus.INERROR)
+
+    def is_usable(self, raw: Any) -> bool:
+        return not raw.closed and not raw.broken
+
+    def committed(self) -> None:
+        return None
+
+    def pause_s(self) -> float:
+        return 0.0
+
+    def tidy(self, raw: Any, *, everything: bool = False) -> None:
+        return None
+
+
+_FULL: Final = ("53100", "53200", "25006")
+"""Disk full, out of memory, read-only transaction."""
+
+
+def translate(error: Exception) -> Exception:
+    """psycopg's error as one of ours; ours and programming errors come back as they are."""
+    if not isinstance(error, psycopg.Error):
+        return error
+    said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if error.sqlstate in _FULL:
+        ours: Exception = StoreFull(f"the database could not be written: {said}")
+    elif isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        ours = StoreUnavailable(f"the database is not available: {said}")
+    else:
+        return error
+    ours.__cause__ = error
+    return ours

@@ -1,0 +1,33 @@
+"""What the writer asks of a database about transactions; everything else about them is the same SQL."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Transactions(Protocol):
+    """Of one writer's connection. Each takes that connection as the driver gives it."""
+
+    def begin(self, raw: Any) -> None:
+        """Begin one in which nobody else writes, waiting for others. Raises the driver's error where it cannot be."""
+        ...
+
+    def is_open(self, raw: Any) -> bool:
+        """Whether one is open: some errors end it."""
+        ...
+
+    def is_usable(self, raw: Any) -> bool:
+        """Whether the connection can begin another."""
+        ...
+
+    def committed(self) -> None:
+        """One was."""
+        ...
+
+    def pause_s(self) -> float:
+        """How long to leave the right to write to others, after each one."""
+        ...
+
+    def tidy(self, raw: Any, *, everything: bool = False) -> None:
+        """What is to be done between two of them, if it is time; to its end with `everything`."""
+        ...
