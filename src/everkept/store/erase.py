@@ -178,7 +178,7 @@ update api_keys set name = 'erased', revoked_at = coalesce(revoked_at, :now) whe
   or project_id in (select id from projects where merged_into = :project)""")
 # What was merged into it is a name, a secret and keys, and goes with it; so do the names that the merges noted.
 _UNNAME = text("""
-update projects set name = :mark || cast(id as text), secret = x'', erased_at = :now where merged_into = :project""")
+update projects set name = :mark || cast(id as text), secret = :no_secret, erased_at = :now where merged_into = :project""")
 _FORGET_MERGES = text("update merges set source_name = :mark, renamed = '[]' where target_id = :project")
 _VECTORS_MOVED = text("update projects set vectors_revision = vectors_revision + 1 where id = :project")
 _SUBJECT_STREAMS = text("""
@@ -288,7 +288,7 @@ def _erase_project(conn: Connection, project: int) -> Erasure:
     conn.run(_MARK_PROJECT, {"project": project, "name": erased_name(project), "secret": b"", "now": now})
     conn.run(_REVOKE, {"project": project, "now": now})
     for statement in (_UNNAME, _FORGET_MERGES):
-        conn.run(statement, {"project": project, "mark": ERASED_MARK, "now": now})
+        conn.run(statement, {"project": project, "mark": ERASED_MARK, "no_secret": b"", "now": now})
     _break_leases(conn, Piece(kind="project", project=project, subject=None, stream=None, seq=None, window=None))
     marked = _mark_subjects(conn, project)
     return _begin(conn, project, "project", subject=None, stream=None, seq=None, destroyed={"subjects": marked})

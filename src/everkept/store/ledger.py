@@ -22,10 +22,10 @@ from everkept.store.search import find_postings
 
 # A workstream that came from another project brought numbers that this one's counter has not reached yet.
 _BEHIND_ALL = """
-max(:seq, 1 + coalesce((select max(b.seq) from workstream_ledger b where b.workstream_id = {workstream}), 0))"""
+max(cast(:seq as bigint), 1 + coalesce((select max(b.seq) from workstream_ledger b where b.workstream_id = {workstream}), 0))"""
 _NOTE = text(f"""
 insert into workstream_ledger(workstream_id, seq, stream_id, first_seq, last_seq)
-select distinct l.workstream_id, {_BEHIND_ALL.format(workstream="l.workstream_id")}, :stream, :first, :last
+select distinct l.workstream_id, {_BEHIND_ALL.format(workstream="l.workstream_id")}, l.stream_id, cast(:first as bigint), cast(:last as bigint)
 from launch_sessions l where l.stream_id = :stream""")
 _NOTE_LATE = text(f"""
 insert into workstream_ledger(workstream_id, seq, stream_id, first_seq, last_seq)

@@ -251,7 +251,7 @@ def _supersede(conn: Connection, new: NewPage, page: int) -> None:
 
 
 _BLANKED = text("select 1 from pages where project_id = :project and source = :source and version = 0")
-_ENTOMBED = text("select 1 from pages where project_id = :project and slug in (select value from numbers(:tombs))")
+_ENTOMBED = text("select 1 from pages where project_id = :project and slug in (select value from words(:tombs))")
 
 
 def _stays_deleted(conn: Connection, new: NewPage, there: PageRow | None) -> bool:
