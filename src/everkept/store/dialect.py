@@ -5,6 +5,7 @@ Statements are written in SQL that both understand, and a few functions of ours 
 - `numbers(x)`, `words(x)`, `objects(x)`: a row `value` for each member of the JSON list `x`; `numbers(x, 'k')` of the
   list under a key. One parameter holds a list of any length, so no list exceeds the limit of bound parameters.
 - `number_pairs(x)`, `word_pairs(x)`: a row `one, two` for each pair of the JSON list `x`.
+- `word_at(x, n)`: the n-th member of the JSON list `x`.
 - `list_of(x)`: the values of a group as a JSON list; `min(a, b)`, `max(a, b)` and `instr` as SQLite has them.
 - `word_in(x, 'k')`, `number_in(x, 'k')`, `flag_in(x, 'k')`: the value under a key of the JSON object `x`; null where
   there is none.
@@ -32,6 +33,7 @@ _SQLITE: Final = tuple(
             r"(select value->>0 as one, value->>1 as two from json_each(\1))",
         ),
         (rf"\b(?:word|number)_in\({_ARGUMENT}, '(\w+)'\)", r"(\1->>'\2')"),
+        (rf"\bword_at\({_ARGUMENT}, (\d)\)", r"(\1->>\2)"),
         (rf"\blist_of\({_ARGUMENT}\)", r"json_group_array(\1)"),
         (rf"\bflag_in\({_ARGUMENT}, '(\w+)'\)", r"(\1->>'\2' = 1)"),
         (rf"\bflag_in\({_ARGUMENT}, '(\w+)', '(\w+)'\)", r"(\1->'\2'->>'\3' = 1)"),
@@ -59,6 +61,8 @@ POSTGRES_FUNCTIONS: Final = (
     " rows 20 as $$ select v->>0, v->>1 from json_array_elements(list::json) v $$",
     "create function word_in(object text, key text) returns text language sql immutable parallel safe"
     " as $$ select object::json->>key $$",
+    "create function word_at(list text, place int) returns text language sql immutable parallel safe"
+    " as $$ select list::json->>place $$",
     "create function number_in(object text, key text) returns bigint language sql immutable parallel safe"
     " as $$ select (object::json->>key)::numeric::bigint $$",
     "create function flag_in(object text, key text) returns boolean language sql immutable parallel safe"

@@ -22,8 +22,8 @@ _RECEIVERS = """launches l
 _CURSORS = """workstreams w join workstream_cursors c on c.workstream_id = w.id
   join sessions x on x.agent = c.agent and x.native_id = c.native_id and x.project_id = w.project_id
   join streams s on s.id = x.stream_id where w.project_id = :project and """
-_RENAMED = """merges m join json_each(m.renamed) r on r.value->>0 in ('thread', 'session')
-  join streams s on s.project_id = m.target_id and s.kind = r.value->>0 and s.name = r.value->>2
+_RENAMED = """merges m join objects(m.renamed) r on word_at(r.value, 0) in ('thread', 'session')
+  join streams s on s.project_id = m.target_id and s.kind = word_at(r.value, 0) and s.name = word_at(r.value, 2)
   where m.target_id = :project and """
 """What merges had to call otherwise."""
 
