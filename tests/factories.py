@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from everkept.models.journaled import JournaledModel
 from everkept.ports.clock import VirtualClock
 from everkept.ports.faults import Faults, NoFaults
 from everkept.ports.models import Question
+from everkept.store.connection import Connection
 from everkept.store.jobs import Claimed, ClaimRequest, claim, ensure_lane, finish, promote_due, schedule
 from everkept.store.journal import StoreJournal
 from everkept.store.projects import ProjectRow, ensure_project, ensure_subject, update_project
@@ -36,6 +38,35 @@ from everkept.work.maintenance import Maintenance, PeriodicTask
 from everkept.work.runner import Runner
 
 T = TypeVar("T")
+
+
+class _Heard:
+    """A driver's connection that notes each statement it is given."""
+
+    def __init__(self, raw: Any, said: list[str]) -> None:
+        self._raw = raw
+        self._said = said
+
+    def execute(self, sql: str, *values: Any) -> Any:
+        self._said.append(sql)
+        return self._raw.execute(sql, *values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+
+@contextmanager
+def listening_to(conn: Connection) -> Iterator[list[str]]:
+    """The statements that are executed on the connection meanwhile."""
+    said: list[str] = []
+    raw = conn.raw
+    conn.raw = _Heard(raw, said)
+    try:
+        yield said
+    finally:
+        conn.raw = raw
+
+
 SECRET = bytes(range(32))
 MINUTE_S = 60.0
 HOUR_S = 3600.0

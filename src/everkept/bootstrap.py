@@ -53,6 +53,7 @@ from everkept.recall.rank import Weights
 from everkept.recall.search import Searcher
 from everkept.store.connection import Connection
 from everkept.store.copy import our_errors
+from everkept.store.database import Database
 from everkept.store.diagnosis.look import AgentsAround
 from everkept.store.jobs import count
 from everkept.store.journal import StoreJournal
@@ -64,6 +65,7 @@ from everkept.store.projects import (
     list_projects,
     names_of,
 )
+from everkept.store.sqlite_database import SqliteDatabase
 from everkept.store.stale_pages import recent_worktrees
 from everkept.store.store import Store
 from everkept.work.maintenance import Maintenance
@@ -204,7 +206,7 @@ async def open_application(
     trace_as_told(os.environ)
     clock = clock or SystemClock()
     faults = faults or NoFaults()
-    store = Store(database_path(settings), clock=clock, faults=faults)
+    store = Store(database_of(settings), clock=clock, faults=faults)
     language = model or from_env(settings.model, os.environ)
     if language is not None:
         settings = dataclasses.replace(settings, model=language.name)  # also where a key alone chose it
@@ -281,26 +283,33 @@ async def diagnose_unopened_store(settings: Settings, *, project: str, subject: 
     except EverkeptError:  # this shell lacks a key or a package that the worker may have
         pools = {}
     return diagnose_unopened(
-        database_path(settings), settings, SystemClock(), pools, project=project, subject=subject, full=full,
+        database_of(settings), settings, SystemClock(), pools, project=project, subject=subject, full=full,
         nats=await look_at_nats(settings.nats),
     )  # fmt: skip
 
 
 def diagnosis_with_agents(found: v.Diagnosis, settings: Settings, around: AgentsAround) -> DiagnosisHere:
     """What was found in this store, and what lies around it on this machine."""
-    return with_agents(found, database_path(settings), settings, SystemClock(), around)
+    return with_agents(found, database_of(settings), settings, SystemClock(), around)
 
 
 def scan_store_for_secrets(settings: Settings) -> SecretScan:
     """`doctor --secrets` over the file, which is only read."""
-    return scan_secrets(database_path(settings), SystemClock())
+    return scan_secrets(database_of(settings), SystemClock())
 
 
-def database_path(settings: Settings) -> Path:
-    """The file of `database_url`. Raises ConfigInvalid for another database than SQLite."""
-    prefix = "sqlite:///"
-    if not settings.database_url.startswith(prefix):
+def database_of(settings: Settings) -> Database:
+    """What `database_url` names. Raises ConfigInvalid for another database than SQLite and PostgreSQL."""
+    url = settings.database_url
+    if url.startswith("sqlite:///"):
+        return SqliteDatabase(Path(url.removeprefix("sqlite:///")))
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise ConfigInvalid("database_url must start with sqlite:/// or postgresql://", field="database_url")
+    try:
+        from everkept.store.postgres import PostgresDatabase
+    except ImportError as error:
         raise ConfigInvalid(
-            "database_url must start with sqlite:///; PostgreSQL is not supported yet", field="database_url"
-        )
-    return Path(settings.database_url[len(prefix) :])
+            "a postgresql:// database_url needs the extra `postgres`: pip install 'everkept[postgres]'",
+            field="database_url",
+        ) from error
+    return PostgresDatabase(url)

@@ -696,7 +696,7 @@ def test_an_erased_thread_keeps_no_settings(world: World) -> None:
 def test_an_erase_is_done_only_when_no_reader_keeps_the_words_in_the_log(world: World) -> None:
     world.say("chat", "my cat is called Zorblax")
     target = EventTarget(stream=world.stream("chat"), seq=1)
-    reader = world.store.driver.module.connect(str(world.path), isolation_level=None)
+    reader = world.store.database.driver.module.connect(str(world.path), isolation_level=None)
     reader.execute("begin")
     reader.execute("select count(*) from events").fetchone()
     erasure = world.erased(target)

@@ -24,9 +24,10 @@ from everkept.domain.passage import analyse
 from everkept.errors import Permanent
 from everkept.ports.journal import Recipe
 from everkept.store.embeddings import INPUT_CHARS_MAX, around_input, own_input
-from everkept.store.erase import CLEANINGS_MAX, HELD, TOO_LARGE, find_erasure, finish_erase, note_cleaned
+from everkept.store.erase import CLEANINGS_MAX, find_erasure, finish_erase, note_cleaned
 from everkept.store.facts import FactsOf, NewFact, known_entities, list_entities, retire_by_hand, write_facts
 from everkept.store.journal import begin_ask, kept_replies
+from everkept.store.sqlite_cleaning import HELD, TOO_LARGE
 from everkept.store.windows import get_window
 
 

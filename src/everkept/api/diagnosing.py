@@ -24,9 +24,16 @@ from everkept.domain.nats_seen import NatsSeen
 from everkept.errors import InvalidInput
 from everkept.ports.clock import Clock
 from everkept.store.connection import Connection
+from everkept.store.database import Database
 from everkept.store.diagnosis.causes import CAUSES, Finding
-from everkept.store.diagnosis.diagnose import Diagnosis, diagnose, diagnose_agents, diagnose_file
-from everkept.store.diagnosis.look import AgentsAround, Look, WiredAgent, look_around
+from everkept.store.diagnosis.diagnose import (
+    Diagnosis,
+    diagnose,
+    diagnose_agents,
+    diagnose_database,
+    diagnose_file,
+)
+from everkept.store.diagnosis.look import AgentsAround, Look, Surroundings, WiredAgent, look_around
 from everkept.store.projects import shown_name
 
 SYNC = ("off", "normal", "full", "extra")
@@ -43,7 +50,8 @@ class Diagnosing(Cases):
             raise InvalidInput("full and rows_only exclude each other", field="rows_only")
         tools = self._parts.tools
         look = Look(
-            settings=self._settings, around=look_around(self._store.path), failing=self._store.writer.failing,
+            settings=self._settings, name=self._store.database.name, around=_around(self._store.database),
+            failing=self._store.writer.failing,
             sync=None if self._store.writer.failing else await self._store.write(_sync),
             pools={
                 "model": None if tools.model is None else tools.model.model.pool,
@@ -55,20 +63,27 @@ class Diagnosing(Cases):
         return diagnosis_view(await self._store.read(diagnose, look), look.nats)
 
 
+def _around(database: Database) -> Surroundings | None:
+    return None if database.path is None else look_around(database.path)
+
+
 def _sync(conn: Connection) -> str:
-    return SYNC[conn.raw.execute("pragma synchronous").fetchone()[0]]
+    if conn.dialect.name == "sqlite":
+        return SYNC[conn.raw.execute("pragma synchronous").fetchone()[0]]
+    return str(conn.raw.execute("select current_setting('synchronous_commit')").fetchone()[0])
 
 
 def diagnose_unopened(
-    path: Path, settings: Settings, clock: Clock, pools: Mapping[Uses, str | None], *, project: str,
+    database: Database, settings: Settings, clock: Clock, pools: Mapping[Uses, str | None], *, project: str,
     subject: str | None, full: bool, nats: NatsSeen | None,
 ) -> v.Diagnosis:  # fmt: skip
     """Of a store that no process here serves: it may be missing, newer, damaged or locked, and is only read."""
     look = Look(
-        settings=settings, around=look_around(path), pools=pools, project=project, subject=subject, full=full,
-        nats=nats,
+        settings=settings, name=database.name, around=_around(database), pools=pools, project=project, subject=subject,
+        full=full, nats=nats,
     )  # fmt: skip
-    return diagnosis_view(diagnose_file(look, clock), nats)
+    found = diagnose_database(look, clock, database) if look.around is None else diagnose_file(look, clock)
+    return diagnosis_view(found, nats)
 
 
 def agents_around(home: Path, folder: Path, wired: Sequence[WiredAgent], user: Path) -> AgentsAround:
@@ -105,11 +120,14 @@ class DiagnosisHere(v.Diagnosis):
 
 
 def with_agents(
-    found: v.Diagnosis, path: Path, settings: Settings, clock: Clock, around: AgentsAround
+    found: v.Diagnosis, database: Database, settings: Settings, clock: Clock, around: AgentsAround
 ) -> DiagnosisHere:
     """`found` by a server, or off the file, which does not see what lies around it."""
-    look = Look(settings=settings, around=look_around(path), agents=around)
-    here = diagnose_agents(look, around, clock)
+    look = Look(
+        settings=settings, name=database.name, around=_around(database),
+        agents=around,
+    )  # fmt: skip
+    here = diagnose_agents(look, around, clock, database)
     findings = [*found.findings, *map(_finding, here.findings)]
     seen = [
         {"agent": agent.name, "last_heard_at": when(_last_heard(agent.name, here.heard, around.heard)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from everkept.capture.redaction import find_secrets, redact
@@ -12,6 +11,7 @@ from everkept.errors import NotFound
 from everkept.ports.clock import Clock
 from everkept.store.connection import Connection
 from everkept.store.copy import opened
+from everkept.store.database import Database, reading
 from everkept.store.diagnosis.place import schema_of
 from everkept.store.diagnosis.texts import kept_texts
 from everkept.store.dialect import sqlite_dialect
@@ -42,11 +42,15 @@ class SecretScan:
     found: list[SecretPlace] = field(default_factory=list)
 
 
-def scan_secrets(path: Path, clock: Clock) -> SecretScan:
-    """Read the whole file, which others may have open; memory stays bounded.
+def scan_secrets(database: Database, clock: Clock) -> SecretScan:
+    """Read the whole store, which others may have open; memory stays bounded.
 
     Raises NotFound where there is no store that this program reads, and StoreUnavailable.
     """
+    path = database.path
+    if path is None:
+        with reading(database, clock) as conn:
+            return _scan(conn)
     if not path.is_file():
         raise NotFound(f"there is no store at {path}", path=str(path))
     with opened(path) as raw:

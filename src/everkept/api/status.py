@@ -19,8 +19,9 @@ def status_view(row: StatusRow, store: Store, parts: Parts, version: str) -> v.S
     return v.Status(
         version=version,
         store={
+            "path": store.database.name,
             **row.store,
-            "degraded": store.driver.degraded or row.store.get("degraded"),
+            "degraded": store.database.degraded or row.store.get("degraded"),
             "failing": store.failing(),
             "slow_ms": {name: round(1000 * took_s) for name, took_s in sorted(dict(store.writer.slow).items())},
         },

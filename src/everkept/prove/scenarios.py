@@ -659,7 +659,7 @@ def _first_open(s: Stage) -> None:
 
 def _checkpoint(s: Stage) -> None:
     s.add("chat", "Something to checkpoint.", key="checkpoint")
-    s.store.writer._guard(lambda: s.store.writer._checkpoint(everything=True))
+    s.store.writer._guard(lambda: s.store.writer._tidy(everything=True))
 
 
 def _back_up(s: Stage) -> None:

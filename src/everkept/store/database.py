@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from sqlalchemy.engine import Dialect
 
 from everkept.ports.clock import Clock
+from everkept.store.connection import Connection
 from everkept.store.transactions import Transactions
 
 
@@ -18,13 +21,18 @@ class Database(Protocol):
     def dialect(self) -> Dialect: ...
 
     @property
+    def name(self) -> str:
+        """Where it is: a file's path, or a URL without its password."""
+        ...
+
+    @property
     def path(self) -> Path | None:
         """The file, where it is one."""
         ...
 
     @property
     def reads_wait(self) -> bool:
-        """Whether a read may be held up, by a writer or the network: then it is never made in an event loop's thread."""
+        """Whether a writer or the network may hold a read up: then it is never made in an event loop's thread."""
         ...
 
     @property
@@ -37,6 +45,10 @@ class Database(Protocol):
 
         Raises StoreNotSupported, StoreUnavailable, StoreFull.
         """
+        ...
+
+    def require_schema(self) -> None:
+        """Change nothing. Raises StoreNotSupported where it has not this program's schema, and the driver's errors."""
         ...
 
     def is_readable(self) -> bool:
@@ -72,3 +84,19 @@ class Database(Protocol):
     def failing(self) -> str | None:
         """Why what is written next may not be, as far as can be told without writing."""
         ...
+
+
+@contextmanager
+def reading(database: Database, clock: Clock) -> Iterator[Connection]:
+    """One snapshot of a store that no process here has open. Raises StoreNotSupported, StoreUnavailable."""
+    try:
+        database.require_schema()
+        raw = database.connect(read_only=True)
+        try:
+            conn = Connection(raw, database.dialect, database.clock(raw, clock))
+            database.begin_read(raw)
+            yield conn
+        finally:
+            raw.close()
+    except Exception as error:
+        raise database.translate(error) from error

@@ -67,8 +67,8 @@ POSTGRES_FUNCTIONS: Final = (
     " as $$ select (object::json->>key)::numeric::bigint $$",
     "create function flag_in(object text, key text) returns boolean language sql immutable parallel safe"
     " as $$ select (object::json->>key) in ('true', '1') $$",
-    "create function flag_in(object text, outer_key text, key text) returns boolean language sql immutable parallel safe"
-    " as $$ select (object::json->outer_key->>key) in ('true', '1') $$",
+    "create function flag_in(object text, outer_key text, key text) returns boolean language sql immutable"
+    " parallel safe as $$ select (object::json->outer_key->>key) in ('true', '1') $$",
 )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import text
@@ -49,6 +50,7 @@ from everkept.store.jobs import discard_by_hand, ensure_lane, release_by_hand, r
 from everkept.store.merging import require_no_merge
 from everkept.store.residue import plan_erase, residue
 from everkept.store.search import find_passages_of, hide_passages
+from everkept.store.sqlite_cleaning import TOO_LARGE, clean_sqlite
 from everkept.store.streams import EMBED, EMBED_WORDS, TIMER, wake_embedder
 from everkept.store.windows import (
     DIGEST,
@@ -178,7 +180,8 @@ update api_keys set name = 'erased', revoked_at = coalesce(revoked_at, :now) whe
   or project_id in (select id from projects where merged_into = :project)""")
 # What was merged into it is a name, a secret and keys, and goes with it; so do the names that the merges noted.
 _UNNAME = text("""
-update projects set name = :mark || cast(id as text), secret = :no_secret, erased_at = :now where merged_into = :project""")
+update projects set name = :mark || cast(id as text), secret = :no_secret, erased_at = :now
+where merged_into = :project""")
 _FORGET_MERGES = text("update merges set source_name = :mark, renamed = '[]' where target_id = :project")
 _VECTORS_MOVED = text("update projects set vectors_revision = vectors_revision + 1 where id = :project")
 _SUBJECT_STREAMS = text("""
@@ -549,58 +552,20 @@ where id = :id and done_at is null""")
 
 
 _OTHERS_OPEN = text("select 1 from erasures where done_at is null and id <> :id limit 1")
-REWRITE_BYTES_MAX = 256 << 20
-"""A larger file is not rewritten inside the service, because nobody could write meanwhile (2 s for 100 MB)."""
 CLEANINGS_MAX = 30
 """An erase whose readers never leave the file ends unclean after so many tries, and says so."""
-HELD = "a reader holds the write-ahead log, where the words still are"
-TOO_LARGE = "the file is over 256 MB and was not rewritten: parts of words may stand in unused parts of its pages"
 
 
 def clean_file(conn: Connection, erasure: int, found: list[str]) -> None:
-    """After this transaction, rewrite the file and empty its write-ahead log; `found` gets why not, "" where it could.
+    """After this transaction, drop what was deleted from where the database keeps it for itself; `found` gets why that
+    could not be, "" where it could. While other erases are open the whole is left to the last of them.
 
-    `secure_delete` overwrites what is deleted, but not the copies that SQLite left in the unused part of a page when it
-    split it (measured: words of 1 % of the rows stay); only VACUUM drops these. While other erases are open it is left
-    to the last of them. A reader with an old snapshot keeps the log from being emptied, and is not waited for.
+    On a server that is the server's: nobody can read what is deleted from the commit on, and its own vacuum drops it.
     """
     raw = conn.raw
     rewrite = conn.first(_OTHERS_OPEN, {"id": erasure}) is None
-
-    def clean() -> None:
-        wait_ms = raw.execute("pragma busy_timeout").fetchone()[0]
-        raw.execute("pragma busy_timeout = 0")
-        try:
-            found.append(_clean(raw, rewrite=rewrite))
-        except raw.OperationalError as error:  # another process writes, or the disk is full: the job tries again
-            found.append(f"the file could not be rewritten: {error}")
-        finally:
-            raw.execute(f"pragma busy_timeout = {wait_ms}")
-
-    conn.after_commit(clean)
-
-
-def _clean(raw: Any, *, rewrite: bool) -> str:
-    """Why it is not clean; "" where it is."""
-    if not _empty_log(raw):
-        return HELD
-    if not rewrite:
-        return ""
-    if _file_bytes(raw) > REWRITE_BYTES_MAX:
-        return TOO_LARGE
-    raw.execute("vacuum")
-    return "" if _empty_log(raw) else HELD
-
-
-def _empty_log(raw: Any) -> bool:
-    busy: int = raw.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
-    return not busy
-
-
-def _file_bytes(raw: Any) -> int:
-    pages: int = raw.execute("pragma page_count").fetchone()[0]
-    size: int = raw.execute("pragma page_size").fetchone()[0]
-    return pages * size
+    clean = partial(clean_sqlite, raw, rewrite=rewrite) if conn.dialect.name == "sqlite" else str
+    conn.after_commit(lambda: found.append(clean()))
 
 
 def finish_erase(conn: Connection, erasure: int, left: int, cleaned: list[str]) -> Outcome:

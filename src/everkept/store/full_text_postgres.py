@@ -40,25 +40,6 @@ _WITHIN: Final = {
     letter: text(f"{_FOUND} and {column} in (select value from numbers(:ids))")
     for letter, column in (("p", "project_id"), ("s", "subject_id"), ("t", "stream_id"))
 }
-_TERMS = text("""
-insert into passage_text(id, speaker, own, said, before) values(:id, :speaker, :own, :said, :before)""")
-_COUNT = text("""
-insert into passage_terms(term, passages) select key, value::int from json_each_text(cast(:counts as json)) order by key
-on conflict (term) do update set passages = passage_terms.passages + excluded.passages""")
-_SIZE = text("select passages, terms from passage_totals where id = 1")
-_RESIZE = text("""
-insert into passage_totals(id, passages, terms) values(1, :passages, :terms)
-on conflict (id) do update set passages = passage_totals.passages + excluded.passages,
-  terms = passage_totals.terms + excluded.terms""")
-_FREQUENCIES = text("""
-select term, passages from passage_terms where term in (select value from words(:terms)) and passages > 0""")
-_POSTINGS = text("""
-select string_agg(passage_id::text, ',') from passage_index
-where lexemes @@ cast(:query as tsquery) and passage_id > :after
-  and (cast(:stream as bigint) is null or stream_id = :stream)
-  and (cast(:subject as bigint) is null or subject_id = :subject)
-  and (cast(:project as bigint) is null or project_id = :project)
-  and (cast(:kinds as text) is null or kind in (select value from words(cast(:kinds as text))))""")
 _TERMS = text("select id, speaker, own, said from passage_text where id in (select value from numbers(:ids))")
 _ROWS = text("""
 select t.id, i.project_id, i.subject_id, i.stream_id, i.kind, t.speaker, t.own, t.said, t.before

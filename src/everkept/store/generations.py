@@ -19,7 +19,8 @@ SCHEDULER: Final = "schedule_reviews"
 _STATE_ROW = text("insert into review_states(project_id) values(:project) on conflict do nothing")
 _ADD = text("""
 insert into generations(project_id, seq, stream_id, digest_hash, state, ended_at, finished_at, passed_at)
-values(:project, :seq, :stream, :hash, :state, :ended, :now, case when cast(:state as text) <> 'waiting' then cast(:now as bigint) end)""")
+values(:project, :seq, :stream, :hash, :state, :ended, :now,
+  case when cast(:state as text) <> 'waiting' then cast(:now as bigint) end)""")
 _PASS = text("""
 update generations set state = :state, reason = :reason, passed_at = :now
 where project_id = :project and seq = :seq and passed_at is null""")

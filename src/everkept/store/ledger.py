@@ -22,10 +22,12 @@ from everkept.store.search import find_postings
 
 # A workstream that came from another project brought numbers that this one's counter has not reached yet.
 _BEHIND_ALL = """
-max(cast(:seq as bigint), 1 + coalesce((select max(b.seq) from workstream_ledger b where b.workstream_id = {workstream}), 0))"""
+max(cast(:seq as bigint), 1 + coalesce(
+  (select max(b.seq) from workstream_ledger b where b.workstream_id = {workstream}), 0))"""
 _NOTE = text(f"""
 insert into workstream_ledger(workstream_id, seq, stream_id, first_seq, last_seq)
-select distinct l.workstream_id, {_BEHIND_ALL.format(workstream="l.workstream_id")}, l.stream_id, cast(:first as bigint), cast(:last as bigint)
+select distinct l.workstream_id, {_BEHIND_ALL.format(workstream="l.workstream_id")}, l.stream_id,
+  cast(:first as bigint), cast(:last as bigint)
 from launch_sessions l where l.stream_id = :stream""")
 _NOTE_LATE = text(f"""
 insert into workstream_ledger(workstream_id, seq, stream_id, first_seq, last_seq)
@@ -34,7 +36,8 @@ _HEAD = text("select coalesce(max(seq), 0) from workstream_ledger where workstre
 
 VISIBLE: Final = """e.erased_at is null and e.evidence = 1 and s.erased_at is null and u.erased_at is null
   and (e.role in ('assistant', 'tool') or (e.role = 'user' and flag_in(e.metadata, 'genuine'))
-    or word_in(e.metadata, 'kind') = 'plan' or (word_in(e.metadata, 'kind') = 'turn_end' and number_in(e.metadata, 'text_chars') > 0))
+    or word_in(e.metadata, 'kind') = 'plan'
+    or (word_in(e.metadata, 'kind') = 'turn_end' and number_in(e.metadata, 'text_chars') > 0))
   and not exists (select 1 from events r where r.stream_id = e.stream_id and r.revises = e.seq)"""
 """Of `events e`: what somebody said or did. A telling that was completed is seen in the one that completes it."""
 _EVENTS = f"""
@@ -60,7 +63,8 @@ from passages p
   join events e on e.stream_id = p.stream_id and e.seq = p.seq
   join streams s on s.id = e.stream_id join subjects u on u.id = s.subject_id
   join sessions x on x.stream_id = e.stream_id
-where p.id in (select value from numbers(:ids)) and p.kind = 'turn' and p.hidden = false and {SHOWN_PASSAGE} and {VISIBLE}
+where p.id in (select value from numbers(:ids)) and p.kind = 'turn' and p.hidden = false and {SHOWN_PASSAGE}
+  and {VISIBLE}
 order by l.seq desc, e.seq desc limit :limit""")
 _ENTRIES = text("""
 select l.workstream_id, sum(l.last_seq - l.first_seq + 1), max(s.last_recorded_at)

@@ -102,7 +102,11 @@ def read_revision(raw: Any) -> str | None:
 
 def schema_statements(dialect: Dialect | None = None) -> list[str]:
     """The DDL of the whole schema in the order in which it can be run, for SQLite unless another dialect is given."""
-    from everkept.store.tables import FULL_TEXT_POSTGRES, FULL_TEXT_SQLITE, metadata  # a tenth of a start, and only a new file needs them
+    from everkept.store.tables import (  # a tenth of a start, and only a new file needs them
+        FULL_TEXT_POSTGRES,
+        FULL_TEXT_SQLITE,
+        metadata,
+    )
 
     dialect = dialect or sqlite_dialect()
     statements: list[str] = list(POSTGRES_FUNCTIONS) if dialect.name == "postgresql" else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
 import structlog
@@ -75,6 +76,17 @@ class _DatabaseClock:
         return self._local.random()
 
 
+def without_password(url: str) -> str:
+    """The URL as it may be shown."""
+    shown = urlsplit(url)
+    place = shown.netloc.rpartition("@")
+    user = place[0].partition(":")[0]
+    asked = [(k, "***" if k == "password" else v) for k, v in parse_qsl(shown.query)]
+    return urlunsplit(
+        shown._replace(netloc=f"{user}@{place[2]}" if user else place[2], query=urlencode(asked, safe="/"))
+    )
+
+
 class PostgresDatabase:
     """`database.Database`. `url` is a libpq one, `postgresql://…`."""
 
@@ -86,6 +98,7 @@ class PostgresDatabase:
     def __init__(self, url: str) -> None:
         self.dialect = postgres_dialect()
         self._url = url
+        self.name = without_password(url)
         self._clocks: dict[int, _DatabaseClock] = {}
 
     def connect(self, *, read_only: bool) -> psycopg.Connection[Any]:
@@ -152,21 +165,26 @@ class PostgresDatabase:
             for statement in (*schema_statements(self.dialect), _STAMP):
                 raw.execute(statement)
             raw.execute("insert into alembic_version(version_num) values(%s)", (revision(SCHEMA),))
-            Connection(raw, self.dialect, clock).run(SEED, {"now": clock.now_us()})
-            raw.execute("select setval(pg_get_serial_sequence('workspaces', 'id'), 1)")
+            self.seed(raw, clock)
         raw.execute("commit")
-        if found is not None and found != revision(SCHEMA):
-            raise StoreNotSupported(
-                f"the database has schema {found}, and this Everkept needs {revision(SCHEMA)}: run `everkept db upgrade`",
-                found=found, known=revision(SCHEMA),
-            )  # fmt: skip
+        if found is not None:
+            _require(found)
+
+    def seed(self, raw: psycopg.Connection[Any], clock: Clock) -> None:
+        """What an empty store holds."""
+        Connection(raw, self.dialect, clock).run(SEED, {"now": clock.now_us()})
+        raw.execute("select setval(pg_get_serial_sequence('workspaces', 'id'), 1)")
+
+    def require_schema(self) -> None:
+        with self.connect(read_only=True) as raw:
+            _require(read_revision(raw))
 
     def is_readable(self) -> bool:
         try:
-            with self.connect(read_only=True) as raw:
-                return read_revision(raw) == revision(SCHEMA)
+            self.require_schema()
         except (psycopg.Error, EverkeptError):
             return False
+        return True
 
 
 _STAMP = (
@@ -181,6 +199,20 @@ def read_revision(raw: Any) -> str | None:
         return None
     row = raw.execute("select version_num from alembic_version").fetchone()
     return None if row is None else str(row[0])
+
+
+def _require(found: str | None) -> None:
+    """Raises StoreNotSupported for another schema than this program's."""
+    needed = revision(SCHEMA)
+    if found is None:
+        raise StoreNotSupported(
+            "the database has no schema of Everkept yet: the first `everkept serve` makes it", known=needed
+        )
+    if found != needed:
+        mend = "use a newer Everkept" if found > needed else "run `everkept db upgrade`"
+        raise StoreNotSupported(
+            f"the database has schema {found}, and this Everkept needs {needed}: {mend}", found=found, known=needed
+        )
 
 
 class PostgresTransactions:

@@ -320,9 +320,7 @@ def last_vector(conn: Connection, project: ProjectId, model: str) -> int:
 
 
 _LAST_VECTOR = text("select max(passage_id) from vectors where project_id = :project and model = :model")
-_ONLY_VISIBLE = text(
-    "select id from passages where id in (select value from numbers(:ids)) and project_id = :project"
-)
+_ONLY_VISIBLE = text("select id from passages where id in (select value from numbers(:ids)) and project_id = :project")
 _PUT_VECTORS = text(
     "insert into vectors(passage_id, model, project_id, own, around) values(:passage, :model, :project, :own, :around)"
     " on conflict (passage_id, model) do update set own = excluded.own, around = excluded.around"

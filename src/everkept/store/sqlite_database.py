@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from everkept.errors import EverkeptError, StoreFull, StoreUnavailable
+from everkept.errors import EverkeptError, StoreFull, StoreNotSupported, StoreUnavailable
 from everkept.ports.clock import Clock
 from everkept.store.connection import Connection
 from everkept.store.dialect import sqlite_dialect
@@ -24,6 +24,7 @@ class SqliteDatabase:
 
     def __init__(self, path: Path, connect: Callable[[Path, bool], Any] | None = None) -> None:
         self.path: Path = path
+        self.name = str(path)
         self.dialect = sqlite_dialect()
         self.driver = choose_driver()
         self.reads_wait = not self.driver.wal
@@ -45,17 +46,20 @@ class SqliteDatabase:
                 raise type(ours)(f"{self.path}: {ours.message}", path=str(self.path)) from error
             raise ours from error
 
+    def require_schema(self) -> None:
+        raw = self._for_one_read()
+        try:
+            if (found := read_schema(raw, self.path)) != SCHEMA:
+                raise StoreNotSupported(f"{self.path} has schema {found}, and this Everkept has {SCHEMA}")
+        finally:
+            raw.close()
+
     def is_readable(self) -> bool:
         try:
-            if self.path.stat().st_size == 0:
-                return False
-            raw = self._for_one_read()
-            try:
-                return read_schema(raw, self.path) == SCHEMA
-            finally:
-                raw.close()
+            self.require_schema()
         except (OSError, EverkeptError):
             return False
+        return True
 
     def _for_one_read(self) -> Any:
         try:

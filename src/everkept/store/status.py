@@ -17,6 +17,7 @@ from sqlalchemy import text
 from everkept.config import Settings
 from everkept.domain.ids import row_id
 from everkept.store.connection import Connection, Row
+from everkept.store.described import described
 from everkept.store.pauses import PauseRow, list_pauses, why_job_waits
 from everkept.store.periodic import list_periodic
 from everkept.store.providers import list_providers
@@ -172,7 +173,8 @@ def read_status(conn: Connection, project: int | None, settings: Settings) -> St
     pauses = list_pauses(conn)
     counters: dict[str, float] = dict(conn.rows(_COUNTERS))
     return StatusRow(
-        at=conn.now(), store=_store(conn), messages=_number(conn, _MESSAGES, project) - _number(conn, _ERASED, project),
+        at=conn.now(), store=described(conn),
+        messages=_number(conn, _MESSAGES, project) - _number(conn, _ERASED, project),
         episodes=_number(conn, _EPISODES, project), facts=_number(conn, _FACTS, project), backlog=backlog,
         stages=read_stages(conn, project), stuck=read_stuck(conn, project, settings, pauses, any_worker=bool(workers)),
         given_up=read_given_up(conn, project), timings=[read_timing(conn, project, s) for s in _TIMES], workers=workers,
@@ -197,22 +199,6 @@ _COUNTERS = text("select name, value from counters where name in ('refused_finis
 
 def _number(conn: Connection, statement: Any, project: int | None) -> int:
     return int(conn.scalar(statement, {"project": project}))
-
-
-_SQLITE = text("select sqlite_version()")
-_PATH = text("select file from pragma_database_list where name = 'main'")
-_MODE = text("select journal_mode from pragma_journal_mode")
-_BYTES = text("select c.page_count * s.page_size from pragma_page_count c, pragma_page_size s")
-
-
-def _store(conn: Connection) -> dict[str, Any]:
-    """path, library and its version, journal mode, size in bytes, and why the store is degraded, if it is."""
-    mode = str(conn.scalar(_MODE))
-    return {
-        "path": conn.scalar(_PATH), "library": f"SQLite {conn.scalar(_SQLITE)}", "journal_mode": mode,
-        "size_bytes": conn.scalar(_BYTES),
-        "degraded": None if mode == "wal" else f"journal_mode={mode.upper()}: writes are slower (docs/operations.md)",
-    }  # fmt: skip
 
 
 # ---- backlog

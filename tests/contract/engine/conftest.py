@@ -1,4 +1,4 @@
-"""The store under contract, and worlds on it. PostgreSQL joins the parameters when it is there."""
+"""The store under contract, on each database, and worlds on it."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: VirtualClock, empty_file: Path) -> Iterator[Store]:
+    if (marked := request.node.get_closest_marker("only_on")) is not None and marked.args[0] != request.param:
+        pytest.skip(marked.kwargs["reason"])
     if request.param == "postgresql":
         opened = Store(TestedDatabase(), clock=clock, threads=False)
         opened.open()

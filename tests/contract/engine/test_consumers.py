@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.factories import World
+from tests.factories import World, listening_to
 
 from everkept.errors import CursorExpired, LeaseLost, NotFound
 from everkept.store.changes import (
@@ -153,12 +153,8 @@ def test_a_project_with_nothing_past_its_retention_costs_a_prune_no_statement(ma
         world.write(record_changes, world.project.id, [NewChange(kind="test", ref="x")])
 
     def statements(conn: Connection) -> int:
-        said: list[str] = []
-        conn.raw.set_trace_callback(said.append)
-        try:
+        with listening_to(conn) as said:
             assert prune_changes(conn, 10) == 0
-        finally:
-            conn.raw.set_trace_callback(None)
         return len(said)
 
     assert worlds[0].write(statements) == 1

@@ -263,7 +263,7 @@ def test_what_is_replayed_is_read_again_before_it_is_acknowledged(world: World) 
 
 def test_a_long_poll_is_woken_by_the_commit(make_world: Callable[..., World]) -> None:
     world = make_world()
-    store = Store(world.store.path)
+    store = Store(world.store.database)
     store.open()
     follow = following(world, store)
 

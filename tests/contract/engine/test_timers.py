@@ -141,6 +141,7 @@ def test_the_next_message_of_a_pulled_sibling_debounces_again(world: World) -> N
     assert timer(world)["due_at"] == 24 * MINUTE_S
 
 
+@pytest.mark.only_on("sqlite", reason="it asks SQLite for its plan; PostgreSQL's are guarded at their full size")
 def test_pulling_finds_its_timers_by_index(world: World) -> None:
     from everkept.store.streams import _PULL_STREAMS
 
@@ -407,10 +408,10 @@ def test_the_database_refuses_windows_that_do_not_tile(world: World, start: int,
       values(1, 1, ?, ?, ?, ?, 1, 'test')"""
     stream = world.stream("t")
     world.do(insert, stream, 1, 2, None)
-    with pytest.raises(Exception, match="constraint failed"):
+    with pytest.raises(Exception, match=r"constraint (failed|\"(ck|fk|uq)_windows_)"):
         world.do(insert, stream, start, end, prev)
     world.do(insert, stream, 3, 4, 2)
-    with pytest.raises(Exception, match="constraint failed"):
+    with pytest.raises(Exception, match=r"constraint (failed|\"(ck|fk|uq)_windows_)"):
         world.do(insert, stream, 3, 5, 2)
 
 

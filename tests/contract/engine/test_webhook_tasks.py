@@ -43,7 +43,7 @@ def beside(world: World, act: Callable[[Store, Slow, Receiver], Awaitable[None]]
     for name in names:
         new = NewWebhook(name=name, url=f"https://{name}.example", secret=SECRET, after=0)
         world.write(add_webhook, world.project.id, new)
-    store = Store(world.store.path)
+    store = Store(world.store.database)
     store.open()
 
     async def go() -> None:

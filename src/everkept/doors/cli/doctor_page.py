@@ -79,16 +79,19 @@ def _finding(finding: v.Finding, found: v.Diagnosis) -> RenderableType:
 
 def _figures(found: v.Diagnosis) -> Table:
     store = found.store
-    sizes = (
-        f"{size(store['size_bytes'])}, its log {size(store['wal_bytes'])}, {size(store['free_bytes'])} free on the disk"
-    )
+    sizes = [
+        "" if store.get("size_bytes") is None else size(store["size_bytes"]),
+        f"its log {size(store['wal_bytes'])}" if "wal_bytes" in store else "",
+        f"{size(store['free_bytes'])} free on the disk" if "free_bytes" in store else "",
+    ]
     kept_by = f", mode {store['mode']}" if store.get("mode") else ""
     return _grid({
         "store": f"{store['path']}{kept_by}",
-        "library": f"{store['library']}; journal {store['journal_mode'] or 'not read'}, "
-        f"sync {store['sync'] or 'full, set by whoever writes'}"
-        + (f"; {store['degraded']}" if store["degraded"] else ""),
-        "size": sizes,
+        "library": "; ".join(filter(None, [
+            store["library"] or "not read", store["journal_mode"] and f"journal {store['journal_mode']}",
+            f"sync {store['sync'] or 'full, set by whoever writes'}", store["degraded"],
+        ])),
+        "size": ", ".join(filter(None, sizes)),
         "leases": f"{count(found.expired_leases, 'lease')} ended, {count(found.refused_finishes, 'finish', 'finishes')}"
         " refused so far",
         "dead letters": _counts(found.dead_letters) or "none",

@@ -69,6 +69,31 @@ _TABLE = (
         mends="Find it with `fuser FILE` and end it; a file manager's or an editor's lock counts too.",
     ),
     Cause(
+        id="store_unreachable", title="The database server does not answer",
+        means="Nothing is lost: what was accepted is in it, and hooks and clients keep what they could not send.",
+        mends="See that the server runs, and that `everkept config database_url` names it.",
+    ),
+    Cause(
+        id="connections_short", title="The database server has hardly a connection left",
+        means="Nothing is lost; a process that starts or reconnects may be turned away and tries again.",
+        mends="Raise `max_connections`, run fewer processes, or put a pooler before the server.",
+    ),
+    Cause(
+        id="transaction_idle", title="A transaction stands idle on the database server",
+        means="Nothing is lost; others may wait for it, and no space that was freed since can be used.",
+        mends="End the program that holds it.",
+    ),
+    Cause(
+        id="server_unsafe", title="The database server is told not to keep what it confirmed",
+        means="What was accepted last can be lost when the server's machine goes down.",
+        mends="Switch `fsync`, `full_page_writes` and `synchronous_commit` on.",
+    ),
+    Cause(
+        id="role_too_mighty", title="The program's role is above row-level security",
+        means="Nothing is lost; that one project never sees another is then kept by this program alone.",
+        mends="Let it connect as a role of its own: `everkept db sql` prints how.",
+    ),
+    Cause(
         id="references_broken", title="Rows refer to nothing",
         means="Something other than Everkept changed the file; what refers to nothing may not be shown.",
         mends="Restore the newest backup: `everkept restore FILE`.",

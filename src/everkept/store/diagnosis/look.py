@@ -103,7 +103,10 @@ class Look:
     """One look: what is known beforehand, and how far it goes."""
 
     settings: Settings
-    around: Surroundings
+    name: str
+    """Where the store is, as it may be shown."""
+    around: Surroundings | None
+    """Of a store in a file; None of one on a server."""
     failing: str | None = None
     """Why the writer of the process that looks cannot write."""
     sync: str | None = None

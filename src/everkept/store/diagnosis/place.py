@@ -22,9 +22,9 @@ RESTORE = "everkept restore FILE (the newest backup)"
 _VERSION = "pragma user_version"
 
 
-def around_the_file(look: Look) -> list[Finding]:
-    """What can be said without opening it."""
-    around, found = look.around, []
+def around_the_file(around: Surroundings, failing: str | None) -> list[Finding]:
+    """What can be said without opening it; `failing`: why it cannot be written."""
+    found = []
     if around.degraded:
         found.append(Finding(
             cause="library_old", what=around.degraded, since=None, evidence={"library": around.library},
@@ -48,8 +48,8 @@ def around_the_file(look: Look) -> list[Finding]:
             evidence={"free_bytes": around.free_bytes, "size_bytes": around.size_bytes},
             mend=f"free {(needed - around.free_bytes) >> 20:,} MB on the disk of {around.path.parent}",
         ))  # fmt: skip
-    if look.failing:
-        found.append(_writes_fail(around, look.failing))
+    if failing:
+        found.append(_writes_fail(around, failing))
     return found
 
 
@@ -118,6 +118,7 @@ def schema_of(raw: Any, path: Path, known: int = SCHEMA) -> Finding | None:
 
 def contents(raw: Any, look: Look) -> list[Finding]:
     """Whether the file is whole: every page quickly, or (`full`) every page, index and full text."""
+    assert look.around is not None
     path, found = look.around.path, []
     if look.full:
         whole = check_integrity(raw)
@@ -180,6 +181,8 @@ def clock_moved(conn: Connection, _look: Look) -> list[Finding]:
 
 
 def several_machines(conn: Connection, look: Look) -> list[Finding]:
+    if look.around is None:  # a server is there for several
+        return []
     since = conn.now() - int(1.5 * look.settings.work.heartbeat_s * 1e6)
     hosts = sorted({str(worker).rsplit("-", 2)[0] for worker, _ in conn.rows(_SEEN, {"since": since})})
     if len(hosts) < 2:
@@ -191,6 +194,8 @@ def several_machines(conn: Connection, look: Look) -> list[Finding]:
 
 
 def copies_kept(conn: Connection, look: Look) -> list[Finding]:
+    if look.around is None:
+        return []
     erased = conn.scalar(_ERASED)
     kept = [copy for copy, written in look.around.copies if erased is not None and written <= erased]
     if not kept:

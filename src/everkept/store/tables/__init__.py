@@ -10,5 +10,7 @@ from everkept.store.tables import agents, conversation, delivery, merges, review
 from everkept.store.tables.columns import metadata
 from everkept.store.tables.full_text import FULL_TEXT_POSTGRES, FULL_TEXT_SQLITE
 
-__all__ = ["FULL_TEXT_POSTGRES", "FULL_TEXT_SQLITE", "agents", "conversation", "delivery", "merges", "metadata", "reviews", "work",
-           "workstreams"]  # fmt: skip
+__all__ = [
+    "FULL_TEXT_POSTGRES", "FULL_TEXT_SQLITE", "agents", "conversation", "delivery", "merges", "metadata", "reviews",
+    "work", "workstreams",
+]  # fmt: skip

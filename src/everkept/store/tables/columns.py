@@ -38,7 +38,6 @@ def project() -> Column[int]:
 AUTO: dict[str, Any] = {"sqlite_autoincrement": True}
 
 
-
 class Revised(Computed):
     """`revises` of an event's metadata as a column: made when it is read on SQLite, kept on PostgreSQL."""
 
