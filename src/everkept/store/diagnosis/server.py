@@ -60,7 +60,8 @@ def _idle(conn: Connection) -> list[Finding]:
         return []
     return [Finding(
         cause="transaction_idle", what=f"a transaction of {found[0] or 'an unnamed program'} stands idle",
-        since=found[1], evidence={"program": found[0]}, mend="end that program, or select pg_terminate_backend(pid) of its pid",
+        since=found[1], evidence={"program": found[0]},
+        mend="end that program, or select pg_terminate_backend(pid) of its pid",
     )]  # fmt: skip
 
 
