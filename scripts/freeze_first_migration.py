@@ -30,6 +30,7 @@ branch_labels = None
 depends_on = None
 
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
@@ -49,6 +50,7 @@ def generate() -> str:
         operations = produce_migrations(context, metadata).upgrade_ops
         assert operations is not None
         tables = render_python_code(operations, migration_context=context)
+    tables = tables.replace("sa.Text().with_variant(sa.Text(collation='C'), 'postgresql')", "TEXT")
     tables = tables.replace("sa.BigInteger().with_variant(sa.Integer(), 'sqlite')", "ID")
     lines = [line for line in tables.splitlines() if not line.lstrip().startswith("#")]
     full_text = [f"    op.execute({_literal(statement)})" for statement in FULL_TEXT_SQLITE]

@@ -151,6 +151,12 @@ class World:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._async.run(work)
 
+    @property
+    def file(self) -> Path:
+        """Of a store in a file."""
+        assert self.store.path is not None
+        return self.store.path
+
     def write(self, function: Callable[..., T], *args: Any) -> T:
         return self.store.write_now(function, *args)
 

@@ -32,8 +32,7 @@ def server_url() -> str:
     atexit.register(server.cleanup)
     url = str(server.get_uri())
     with psycopg.connect(url, autocommit=True) as raw:
-        for name in ("fsync", "full_page_writes", "synchronous_commit"):
-            raw.execute(f"alter system set {name} = off")  # what is killed here are our processes, never the machine
+        raw.execute("alter system set synchronous_commit = off")  # what is killed are our processes, never the machine
         raw.execute("select pg_reload_conf()")
     return url
 
@@ -78,6 +77,18 @@ def empty_database() -> str:
         raw.execute(emptying)
         PostgresDatabase(url).seed(raw, VirtualClock())
     return url
+
+
+def ordinary_role() -> str:
+    """The URL of `empty_database` as a role that is bound by everything: it owns nothing, and is no superuser."""
+    url, _ = _kept()
+    with psycopg.connect(url, autocommit=True) as raw:
+        if raw.execute("select 1 from pg_roles where rolname = 'everkept_tested'").fetchone() is None:
+            raw.execute("create role everkept_tested login")
+        raw.execute("grant all on all tables in schema public to everkept_tested")
+        raw.execute("grant all on all sequences in schema public to everkept_tested")
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=f"everkept_tested@{parts.netloc.rpartition('@')[2]}"))
 
 
 class _Asked(psycopg.Connection[Any]):

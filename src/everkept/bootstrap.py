@@ -312,4 +312,4 @@ def database_of(settings: Settings) -> Database:
             "a postgresql:// database_url needs the extra `postgres`: pip install 'everkept[postgres]'",
             field="database_url",
         ) from error
-    return PostgresDatabase(url)
+    return PostgresDatabase(url, settings.database_direct_url)

@@ -425,6 +425,9 @@ class Settings:
 
     home: Path = _required("~/.everkept", "Folder of everything that is kept here.")  # noqa: RUF009 - it is a field
     database_url: str = _required("sqlite:///<home>/everkept.db", "Where the memory lives.", secrecy="url")
+    database_direct_url: str | None = _value(
+        None, "PostgreSQL itself, where database_url is a pooler's; what it tells of is heard there.", secrecy="url"
+    )
     url: str | None = _value(
         None, "Server that the CLI talks to, instead of opening the store.",
         pattern=r"https?://\S+", shape="an http:// or https:// address", secrecy="url",

@@ -26,6 +26,7 @@ IN_TURN = 10
 SETTLED_S = 0.02
 """After this a question for changes waits at the server."""
 ANSWER_S = 30.0
+PAGES = 30
 PRUNED = 20 * PER_COMMIT
 
 
@@ -52,23 +53,20 @@ def measure(home: Path, *, changes: int, rounds: int) -> Iterator[Figure]:
 
 
 def _pages(home: Path, changes: int, words: str) -> Iterator[Figure]:
-    """Of a consumer that has everything before it, and of one that is nearly there."""
+    """Of a consumer that has everything before it, and of one that is nearly there, in turn."""
+    near: list[float] = []
+    far: list[float] = []
+    scan: list[float] = []
     with Memory.open(home, worker=False) as memory:
-
-        def page_ms(after: int, kinds: list[str] | None = None) -> float:
-            taken = []
-            for _ in range(20):
+        for _ in range(PAGES):
+            for taken, after, kinds in ((near, changes - 200, None), (far, 0, None), (scan, 0, ["page"])):
                 begun = time.perf_counter()
                 memory.changes(after=after, limit=200, kinds=kinds)
                 taken.append(1000 * (time.perf_counter() - begun))
-            return median(taken)
-
-        near = page_ms(changes - 200)
-        for name, value in (
-            ("a page of 200", page_ms(0)),
-            ("a look for a kind that never comes", page_ms(0, ["page"])),
-        ):
-            yield Figure(name=f"{name}, {words}", value=value, unit="ms", peer="200 behind", peer_value=near)
+    for name, taken in (("a page of 200", far), ("a look for a kind that never comes", scan)):
+        yield Figure(
+            name=f"{name}, {words}", value=median(taken), unit="ms", peer="200 behind", peer_value=median(near)
+        )
 
 
 @dataclass(slots=True)

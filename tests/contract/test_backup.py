@@ -60,7 +60,7 @@ def names(folder: Path) -> list[str]:
 def test_a_backup_holds_what_was_said_and_nothing_lies_beside_it(world: World, tmp_path: Path) -> None:
     world.add("t", "hello")
     (tmp_path / "out").mkdir()
-    verified = back_up(world.store.path, tmp_path / "out" / "b.db")
+    verified = back_up(world.file, tmp_path / "out" / "b.db")
 
     assert verified.counts == {"projects": 1, "threads": 1, "messages": 1, "facts": 0}
     assert said(tmp_path / "out" / "b.db") == ["hello"]
@@ -72,20 +72,20 @@ def test_a_backup_replaces_a_file_only_by_force(world: World, tmp_path: Path) ->
     target = tmp_path / "b.db"
     target.write_text("precious")
     with pytest.raises(Conflict, match="--force"):
-        back_up(world.store.path, target)
+        back_up(world.file, target)
     assert target.read_text() == "precious"
 
     world.add("t", "hello")
-    back_up(world.store.path, target, force=True)
+    back_up(world.file, target, force=True)
     assert said(target) == ["hello"]
 
 
 def test_a_backup_of_or_to_a_wrong_place_is_refused(world: World, tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="no store"):
         back_up(tmp_path / "nothing.db", tmp_path / "b.db")
-    for target in (world.store.path, world.store.path.with_name("everkept.db-wal"), tmp_path, tmp_path / "no" / "b.db"):
+    for target in (world.file, world.file.with_name("everkept.db-wal"), tmp_path, tmp_path / "no" / "b.db"):
         with pytest.raises(InvalidInput):
-            back_up(world.store.path, target, force=True)
+            back_up(world.file, target, force=True)
 
 
 def test_a_backup_has_no_word_that_was_erased(world: World, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_backup_has_no_word_that_was_erased(world: World, tmp_path: Path) -> N
     world.write(erase, ProjectId(world.project.id), stream)
     world.run_until_idle()
     assert world.value("select residue from erasures") == 0
-    back_up(world.store.path, tmp_path / "b.db")
+    back_up(world.file, tmp_path / "b.db")
 
     assert b"marzipan" not in (tmp_path / "b.db").read_bytes()
 
@@ -106,7 +106,8 @@ def test_a_backup_while_sixteen_clients_append_is_one_instant_and_loses_nothing(
     batches = [[world.batch(f"t{client}", f"{client}-{n}") for n in range(400)] for client in range(CLIENTS)]
     world.close()
     world.store.close()
-    store = Store(tmp_path / "home" / "everkept.db", clock=SystemClock())
+    file = tmp_path / "home" / "everkept.db"
+    store = Store(file, clock=SystemClock())
     store.open()
     accepted: list[str] = []
     stop, warm = threading.Event(), threading.Barrier(CLIENTS + 1)
@@ -125,7 +126,7 @@ def test_a_backup_while_sixteen_clients_append_is_one_instant_and_loses_nothing(
         thread.start()
     warm.wait(60)
     before = set(accepted)
-    back_up(store.path, tmp_path / "b.db")
+    back_up(file, tmp_path / "b.db")
     stop.set()
     for thread in threads:
         thread.join()
@@ -133,7 +134,7 @@ def test_a_backup_while_sixteen_clients_append_is_one_instant_and_loses_nothing(
 
     kept = set(said(tmp_path / "b.db"))
     assert before <= kept
-    assert kept <= set(said(store.path))
+    assert kept <= set(said(file))
     for number in range(CLIENTS):  # no hole in what one client said
         own = sorted(int(text.split("-")[1]) for text in kept if text.startswith(f"{number}-"))
         assert own == list(range(len(own)))
@@ -153,7 +154,7 @@ def test_a_backup_that_does_not_fit_leaves_nothing_and_says_so(world: World, tmp
         "except StoreFull as error: sys.exit(str(error))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(world.store.path), str(tmp_path / "out" / "b.db")],
+        [sys.executable, "-c", code, str(world.file), str(tmp_path / "out" / "b.db")],
         preexec_fn=small_disk, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1
@@ -167,24 +168,24 @@ def test_a_backup_that_does_not_fit_leaves_nothing_and_says_so(world: World, tmp
 
 def test_a_restore_brings_back_the_backup_and_keeps_the_store_that_was_there(world: World, tmp_path: Path) -> None:
     world.add("t", "first")
-    back_up(world.store.path, tmp_path / "b.db")
+    back_up(world.file, tmp_path / "b.db")
     world.add("t", "second")
     world.store.close()
-    done = restore(tmp_path / "b.db", world.store.path, NOW)
+    done = restore(tmp_path / "b.db", world.file, NOW)
 
-    assert said(world.store.path) == ["first"]
-    assert done.replaced == world.store.path.with_name("everkept.replaced-20260301T000000Z.db")
+    assert said(world.file) == ["first"]
+    assert done.replaced == world.file.with_name("everkept.replaced-20260301T000000Z.db")
     assert said(done.replaced) == ["first", "second"]
-    assert names(world.store.path.parent) == ["everkept.db", done.replaced.name]
+    assert names(world.file.parent) == ["everkept.db", done.replaced.name]
     assert said(tmp_path / "b.db") == ["first"]
-    again = restore(tmp_path / "b.db", world.store.path, NOW)
+    again = restore(tmp_path / "b.db", world.file, NOW)
     assert again.replaced is not None
     assert again.replaced.name == "everkept.replaced-20260301T000000Z-2.db"
 
 
 def test_a_restored_store_can_be_used(world: World, tmp_path: Path) -> None:
     world.add("t", "first")
-    back_up(world.store.path, tmp_path / "b.db")
+    back_up(world.file, tmp_path / "b.db")
     restore(tmp_path / "b.db", tmp_path / "other" / "everkept.db", NOW)
     other = World(open_store(tmp_path / "other" / "everkept.db", world.clock), tmp_path, world.clock)
     assert [accepted.seq for accepted in other.add("t", "second")] == [2]
@@ -195,7 +196,7 @@ def test_a_restored_store_can_be_used(world: World, tmp_path: Path) -> None:
 
 def test_a_restore_is_refused_while_another_process_has_the_store_open(world: World, tmp_path: Path) -> None:
     world.add("t", "hello")
-    back_up(world.store.path, tmp_path / "b.db")
+    back_up(world.file, tmp_path / "b.db")
     world.store.close()
     code = (
         "import sys; from pathlib import Path; from everkept.store.store import Store\n"
@@ -203,33 +204,33 @@ def test_a_restore_is_refused_while_another_process_has_the_store_open(world: Wo
         "print('open', flush=True); sys.stdin.read(); store.close()"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", code, str(world.store.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, str(world.file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "open\n"
         with pytest.raises(Conflict, match="another process"):
-            restore(tmp_path / "b.db", world.store.path, NOW)
-        assert not [name for name in names(world.store.path.parent) if "replaced" in name or "partial" in name]
+            restore(tmp_path / "b.db", world.file, NOW)
+        assert not [name for name in names(world.file.parent) if "replaced" in name or "partial" in name]
         holder.communicate("")
-    restore(tmp_path / "b.db", world.store.path, NOW)
+    restore(tmp_path / "b.db", world.file, NOW)
 
 
 def test_a_damaged_backup_is_refused_before_anything_moves(world: World, tmp_path: Path) -> None:
     world.add("t", *(f"message {n} " + "words " * 50 for n in range(50)))
-    back_up(world.store.path, tmp_path / "b.db")
+    back_up(world.file, tmp_path / "b.db")
     world.store.close()
     whole = (tmp_path / "b.db").read_bytes()
     middle = len(whole) // 2 // 4096 * 4096
-    before = names(world.store.path.parent)
+    before = names(world.file.parent)
     for damaged in (whole[:middle], whole[:4096] + b"\xff" * 8192 + whole[12288:], b"no database at all" * 99, b""):
         (tmp_path / "b.db").write_bytes(damaged)
         with pytest.raises(StoreNotSupported):
-            restore(tmp_path / "b.db", world.store.path, NOW)
-    assert names(world.store.path.parent) == before
+            restore(tmp_path / "b.db", world.file, NOW)
+    assert names(world.file.parent) == before
 
 
 def test_a_backup_of_a_newer_everkept_is_refused(world: World, tmp_path: Path) -> None:
-    back_up(world.store.path, tmp_path / "b.db")
+    back_up(world.file, tmp_path / "b.db")
     raw = choose_driver().module.connect(str(tmp_path / "b.db"))
     raw.execute("pragma user_version = 999")
     raw.close()
@@ -240,37 +241,37 @@ def test_a_backup_of_a_newer_everkept_is_refused(world: World, tmp_path: Path) -
 def test_a_restore_lists_what_was_erased_after_the_backup(world: World, tmp_path: Path) -> None:
     world.add("kept", "hello")
     world.add("t", "a secret")
-    back_up(world.store.path, tmp_path / "b.db")
+    back_up(world.file, tmp_path / "b.db")
     world.write(erase, ProjectId(world.project.id), StreamTarget(stream=StreamId(world.stream("t"))))
     world.store.close()
-    done = restore(tmp_path / "b.db", world.store.path, NOW)
+    done = restore(tmp_path / "b.db", world.file, NOW)
 
     assert done.erasures_known
     assert [(each.kind, each.project, each.name) for each in done.erased_since] == [("stream", "default", "t")]
-    assert restore(tmp_path / "b.db", world.store.path, NOW).erased_since == ()
+    assert restore(tmp_path / "b.db", world.file, NOW).erased_since == ()
 
 
 def test_a_store_that_cannot_be_read_is_replaced_and_kept_with_its_log(world: World, tmp_path: Path) -> None:
     world.add("t", "hello")
-    back_up(world.store.path, tmp_path / "b.db")
+    back_up(world.file, tmp_path / "b.db")
     world.store.close()
-    world.store.path.write_bytes(b"this was a database once" * 1000)
-    world.store.path.with_name("everkept.db-wal").write_bytes(b"and this its log")
-    done = restore(tmp_path / "b.db", world.store.path, NOW)
+    world.file.write_bytes(b"this was a database once" * 1000)
+    world.file.with_name("everkept.db-wal").write_bytes(b"and this its log")
+    done = restore(tmp_path / "b.db", world.file, NOW)
 
     assert not done.erasures_known
-    assert said(world.store.path) == ["hello"]
+    assert said(world.file) == ["hello"]
     kept = "everkept.replaced-20260301T000000Z.db"
-    assert {"everkept.db", kept, f"{kept}-wal"} <= set(names(world.store.path.parent))
-    assert not world.store.path.with_name("everkept.db-wal").exists()
+    assert {"everkept.db", kept, f"{kept}-wal"} <= set(names(world.file.parent))
+    assert not world.file.with_name("everkept.db-wal").exists()
 
 
 def test_a_restore_killed_at_any_step_leaves_the_old_or_the_new_store_whole(world: World, tmp_path: Path) -> None:
     world.add("t", "new")
-    back_up(world.store.path, tmp_path / "b.db")
+    back_up(world.file, tmp_path / "b.db")
     world.add("t", "old")
     world.store.close()
-    command = [sys.executable, "-m", "tests.stubs.killed_restore", str(world.store.path), str(tmp_path / "b.db")]
+    command = [sys.executable, "-m", "tests.stubs.killed_restore", str(world.file), str(tmp_path / "b.db")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stderr)

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from tests.contract.test_doctor_of_a_server import PLANTED as ON_A_SERVER
 from tests.factories import HOUR_S, MINUTE_S, US, World, open_store, plain_reply, settings_of
 
 from everkept.capture.agents.keeping import prepare
@@ -137,7 +138,7 @@ class Patient:
 
     def look(self, **kw: Any) -> Look:
         pools: dict[Uses, str | None] = {"local": None, "model": "fake", "embedder": None}
-        return Look(**{"settings": self.settings, "around": look_around(self.path), "pools": pools, **kw})
+        return Look(**{"settings": self.settings, "name": str(self.path), "around": look_around(self.path), "pools": pools, **kw})
 
     def diagnose(self, *, beat: bool = True, **kw: Any) -> Diagnosis:
         """Of the open store; `beat`: its worker is alive."""
@@ -774,13 +775,13 @@ def nats_one_replica(patient: Patient) -> Diagnosis:
 
 @planted
 def nats_stream_lost(patient: Patient) -> Diagnosis:
-    """Three changes were published, and the stream that was made since begins with the third."""
+    """Three changes were published, and the stream that was made since has the third alone."""
     world = patient.world()
     world.write(record_changes, world.project.id, [NewChange(kind="fact.added", ref="fct_1")] * 3)
     world.write(acknowledge, world.project.id, "nats", 3)
     made_at = world.clock.now_us() + 1
     world.tick(1)
-    return patient.diagnose(nats=replace(changes_of_nats(made_at=made_at), begins={"default": 3}))
+    return patient.diagnose(nats=replace(changes_of_nats(made_at=made_at), published={"default": 1}))
 
 
 # ---- the tests
@@ -791,7 +792,7 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(place, "BUSY_S", 0.05)
 
 
-@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize("cause", PLANTED)
 def test_planted_cause_is_found_and_no_other(patient: Patient, cause: str) -> None:
     found = PLANTED[cause](patient)
     assert causes(found) == [cause]
@@ -802,7 +803,7 @@ def test_planted_cause_is_found_and_no_other(patient: Patient, cause: str) -> No
 
 
 def test_every_cause_is_planted_and_says_what_it_means() -> None:
-    assert set(PLANTED) == set(CAUSES)
+    assert {*PLANTED, *(plant.__name__ for plant in ON_A_SERVER)} == set(CAUSES)
     assert all(cause.title and cause.means and cause.mends for cause in CAUSES.values())
     assert {name for cause in CAUSES.values() for name in cause.explained_by} <= set(CAUSES)
 

@@ -43,6 +43,7 @@ from everkept.store.journal import begin_ask, commit_reply, kept_replies, subjec
 from everkept.store.projects import add_key, ensure_project, ensure_subject, find_project, find_subject
 from everkept.store.reprocess import Selection, reprocess_chunk
 from everkept.store.search import find_postings, load_hits
+from everkept.store.sqlite import choose_driver
 from everkept.store.store import Store
 from everkept.store.streams import (
     Append,
@@ -696,7 +697,7 @@ def test_an_erased_thread_keeps_no_settings(world: World) -> None:
 def test_an_erase_is_done_only_when_no_reader_keeps_the_words_in_the_log(world: World) -> None:
     world.say("chat", "my cat is called Zorblax")
     target = EventTarget(stream=world.stream("chat"), seq=1)
-    reader = world.store.database.driver.module.connect(str(world.path), isolation_level=None)
+    reader = choose_driver().module.connect(str(world.path), isolation_level=None)
     reader.execute("begin")
     reader.execute("select count(*) from events").fetchone()
     erasure = world.erased(target)

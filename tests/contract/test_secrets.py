@@ -16,6 +16,7 @@ from everkept.errors import NotFound
 from everkept.ports.clock import SystemClock
 from everkept.store.diagnosis import texts
 from everkept.store.sqlite import choose_driver
+from everkept.store.sqlite_database import SqliteDatabase
 
 TOKEN = "ghp_" + "x7Kd92LmQp4RtVw8Zs" + "Yb3NcHf6JgTa1EuOi5"
 
@@ -31,7 +32,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 def scan(desk: Desk) -> SecretScan:
-    return scan_secrets(desk.home / "everkept.db", SystemClock())
+    return scan_secrets(SqliteDatabase(desk.home / "everkept.db"), SystemClock())
 
 
 def plant(desk: Desk, statement: str) -> None:
@@ -128,4 +129,4 @@ def test_more_than_can_be_listed_are_counted(desk: Desk, monkeypatch: pytest.Mon
 
 def test_without_a_store_there_is_nothing_to_scan(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="no store"):
-        scan_secrets(tmp_path / "none.db", SystemClock())
+        scan_secrets(SqliteDatabase(tmp_path / "none.db"), SystemClock())

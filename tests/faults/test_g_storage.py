@@ -294,7 +294,7 @@ def test_g04_an_upgrade_killed_half_way_keeps_everything_and_is_done_at_the_next
     planted = plant(tmp_path / "planted")
     with a_world(tmp_path) as world:
         say(world, SAID)
-        file = world.store.path
+        file = world.file
     half = 12
     child = os.fork()
     if child == 0:
@@ -315,7 +315,7 @@ def test_g04_a_store_of_a_newer_program_is_refused_by_name_and_not_touched(tmp_p
     with a_world(tmp_path) as world:
         say(world, SAID)
         world.do(f"pragma user_version = {SCHEMA + 1}")
-        file = world.store.path
+        file = world.file
     before = file.read_bytes()
     with pytest.raises(StoreNotSupported, match=f"schema {SCHEMA + 1}"):
         Store(file, threads=False).open()
@@ -326,7 +326,7 @@ def test_g04_a_store_of_a_newer_program_is_refused_by_name_and_not_touched(tmp_p
 def test_g04_a_backup_beside_a_writer_is_one_instant_and_a_restore_brings_exactly_that(tmp_path: Path) -> None:
     """Two rows of one commit, over and over: a copy that holds one without the other is two instants."""
     with a_world(tmp_path) as world:
-        file, stop = world.store.path, threading.Event()
+        file, stop = world.file, threading.Event()
         world.write(lambda conn: conn.raw.execute("create table pairs(side text, n integer)"))
 
         def write() -> None:
@@ -369,7 +369,7 @@ def sides(file: Path) -> tuple[list[int], list[int]]:
 def test_g04_a_restore_of_a_damaged_backup_moves_nothing(tmp_path: Path) -> None:
     with a_world(tmp_path) as world:
         say(world, SAID)
-        file = world.store.path
+        file = world.file
         back_up(file, tmp_path / "b.db")
     whole = file.read_bytes()
     damaged = bytearray((tmp_path / "b.db").read_bytes())

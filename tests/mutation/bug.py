@@ -10,7 +10,7 @@ LAYERS: dict[Layer, tuple[str, ...]] = {
     "model": ("tests/crash/model/",),
     "kill": ("tests/crash/kill/", "tests/mutation/layer_kill.py"),
     "power": ("tests/crash/power/", "tests/mutation/layer_power.py"),
-    "contract": ("tests/contract/", "tests/unit/"),
+    "contract": ("tests/contract/", "tests/nats/", "tests/unit/"),
     "faults": ("tests/faults/",),
 }
 """Where the tests of a layer stand."""

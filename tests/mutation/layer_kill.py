@@ -16,7 +16,7 @@ from everkept.prove.torture import silence
 INSTANTS = 12
 PLACES = {
     "append": "insert into events", "timer": "insert into windows", "erase-thread": "insert into erasures",
-    "webhook-parked": "insert into parked_changes",
+    "webhook-parked": "insert into parked_changes", "workstream": "update launches set accepted_at",
 }  # fmt: skip
 """Scenario → the first of its statements before which it is killed."""
 

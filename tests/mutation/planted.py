@@ -44,14 +44,15 @@ COMMIT_BETWEEN = "[conn.raw.execute(sql) for sql in ('commit', 'begin immediate'
 ACCEPTING = (
     Planted(
         name="results are answered before the commit", guarantee="G1", layer="contract", file="store/writer.py",
-        old='        raw.execute("commit")\n        self._groups += 1\n',
-        new='        _answer(calls)\n        calls[:] = []\n        raw.execute("commit")\n        self._groups += 1\n',
+        old='        raw.execute("commit")\n        self._transactions.committed()\n',
+        new='        _answer(calls)\n        calls[:] = []\n        raw.execute("commit")\n'
+            '        self._transactions.committed()\n',
         tests=(WRITER + "test_no_result_leaves_before_commit_has_returned",),
     ),
     Planted(
         name="a lost transaction is not noticed after a full disk", guarantee="G1", layer="contract",
         file="store/writer.py",
-        old="            if not raw.in_transaction:\n                return False\n", new="",
+        old="            if not self._transactions.is_open(raw):\n                return False\n", new="",
         tests=(WRITER + "test_a_transaction_lost_with_a_statement_runs_each_call_alone",),
         fails_with=("AssertionError", "Failed", "StoreUnavailable"),
     ),
@@ -317,7 +318,7 @@ REMEMBERING = (
     ),
     Planted(
         name="an erase leaves words in the full-text index", guarantee="G10", layer="contract", file="store/search.py",
-        old="    conn.run(_DELETE_TEXT, params)\n", new="",
+        old="    full_text(conn).delete(conn, ids)\n    conn.run(_DELETE_PASSAGES", new="    conn.run(_DELETE_PASSAGES",
         tests=(ERASE + "test_no_word_of_many_stays_in_the_full_text_index",),
     ),
     Planted(

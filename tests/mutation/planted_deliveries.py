@@ -13,7 +13,10 @@ INBOX = "tests/unit/doors/python/test_inbox.py::"
 KILL = "tests/mutation/layer_kill.py::"
 LEASE = "tests/contract/workstreams/test_launch_lease.py::"
 MERGED = "tests/contract/test_merged_changes.py::"
+OTHERS = "tests/contract/workstreams/test_packets_of_others.py::"
 PACKETS = "tests/contract/workstreams/test_packets.py::"
+PUBLISHING = "tests/nats/test_publishing.py::"
+TAKING = "tests/nats/test_taking.py::"
 WEBHOOKS = "tests/contract/engine/test_webhooks.py::"
 COMMIT_BETWEEN = "[conn.raw.execute(sql) for sql in ('commit', 'begin immediate', 'savepoint call')]"
 
@@ -164,14 +167,15 @@ _LAUNCHES = (
     Planted(
         name="accepting an older packet moves the cursor back", guarantee="G11", layer="contract",
         file="store/launch_sessions.py",
-        old="set delivered = max(delivered, excluded.delivered)", new="set delivered = excluded.delivered",
+        old="  delivered = max(workstream_cursors.delivered, excluded.delivered)\n",
+        new="  delivered = excluded.delivered\n",
         tests=(PACKETS + "test_an_older_packet_that_is_accepted_late_moves_no_cursor_back",),
     ),
     Planted(
         name="a packet that leaves a gap moves the cursor over it", guarantee="G11", layer="contract",
         file="store/launch_sessions.py",
-        old="  where delivered >= :start\"\"\")", new="  where :start >= 0\"\"\")",
-        tests=(PACKETS + "test_a_packet_that_does_not_continue_what_a_session_has_moves_nothing",),
+        old="  where workstream_cursors.delivered >= :start\"\"\")", new="  where :start >= 0\"\"\")",
+        tests=(OTHERS + "test_a_packet_of_a_session_that_was_told_more_does_not_move_one_that_was_told_less",),
     ),
     Planted(
         name="an accepted packet covers what came after it was made", guarantee="G11", layer="contract",
@@ -179,6 +183,13 @@ _LAUNCHES = (
         old="receiver, row.packet_from, row.packet_through)",
         new="receiver, row.packet_from, ledger_head(conn, row.workstream))",
         tests=(PACKETS + "test_what_is_taken_in_after_it_was_prepared_comes_with_the_next_packet",),
+    ),
+    Planted(
+        name="a packet is accepted in another transaction than its cursor moves", guarantee="G11", layer="kill",
+        file="store/packets.py",
+        old="    receiver = native or row.native or row.resumes\n    if receiver is not None:\n",
+        new=f"    {COMMIT_BETWEEN}\n    receiver = native or row.native or row.resumes\n    if receiver is not None:\n",
+        tests=(KILL + "test_kill[workstream]",),
     ),
     Planted(
         name="a packet is made anew for a retry", guarantee="G11", layer="contract", file="store/packets.py",
@@ -237,4 +248,29 @@ _LAUNCHES = (
     ),
 )  # fmt: skip
 
-DELIVERING = (*_CONSUMERS, *_WEBHOOKS, *_LAUNCHES)
+_NATS = (
+    Planted(
+        name="the cursor moves before the server has the change", guarantee="G11", layer="contract",
+        file="deliver/nats_publisher.py", old="            at = await self._try(turn, change, turn.last)\n",
+        new="            turn.stored = int(change[0])\n            at = await self._try(turn, change, turn.last)\n",
+        tests=(PUBLISHING + "test_what_the_server_had_before_it_died_is_not_published_again[sqlite]",),
+    ),
+    Planted(
+        name="a publisher that was frozen publishes late", guarantee="G11", layer="contract",
+        file="deliver/nats_publisher.py", old="AFTER: str(last), ", new="",
+        tests=(PUBLISHING + "test_a_frozen_publisher_is_fenced_by_store_and_server[sqlite]",),
+    ),
+    Planted(
+        name="a message is acknowledged before it is taken in", guarantee="G1", layer="contract",
+        file="api/nats_intake.py", old="        letter = self._letter(message)\n        try:\n",
+        new="        letter = self._letter(message)\n        await message.ack()\n        try:\n",
+        tests=(TAKING + "test_ten_deliveries_of_one_message_are_one_event[sqlite]",),
+    ),
+    Planted(
+        name="what cannot be taken in is dropped", guarantee="G14", layer="contract", file="api/nats_intake.py",
+        old="        await self._parts.store.write(set_aside, letter)\n", new="",
+        tests=(TAKING + "test_a_message_for_a_project_that_is_made_later_is_taken_in_by_a_retry[sqlite]",),
+    ),
+)  # fmt: skip
+
+DELIVERING = (*_CONSUMERS, *_WEBHOOKS, *_NATS, *_LAUNCHES)

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from tests.factories import World, open_store
 from tests.nats.broker import Broker
+from tests.postgres import TestedDatabase
 from tests.stubs.nats_server import NatsServer, nats_server
 
 from everkept.config import Nats
 from everkept.ports.clock import VirtualClock
+from everkept.store.store import Store
 
 _numbers = count(1)
 
@@ -42,23 +44,36 @@ def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, empty_file: Path) -> Iterator[Store]:
+    if request.param == "postgresql":
+        opened = Store(TestedDatabase(), clock=VirtualClock(), threads=False)
+        opened.open()
+    else:
+        shutil.copy(empty_file, tmp_path / "everkept.db")
+        opened = open_store(tmp_path / "everkept.db", VirtualClock())
+    yield opened
+    opened.close()
+
+
 @pytest.fixture
-def make_world(tmp_path: Path, empty_file: Path) -> Iterator[Callable[..., World]]:
+def make_world(store: Store, tmp_path: Path) -> Iterator[Callable[..., World]]:
     """One store; each world is a loop of its own on it."""
-    shutil.copy(empty_file, tmp_path / "everkept.db")
-    clock = VirtualClock()
-    store = open_store(tmp_path / "everkept.db", clock)
     made: list[World] = []
 
     def make(**kw: Any) -> World:
-        world = World(store, tmp_path / "home", clock, **kw)
+        world = World(store, tmp_path / "home", clock_of(store), **kw)
         made.append(world)
         return world
 
     yield make
     for world in made:
         world.close()
-    store.close()
+
+
+def clock_of(store: Store) -> VirtualClock:
+    assert isinstance(store.clock, VirtualClock)
+    return store.clock
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 def attending(world: World, settings: Nats, act: Callable[[Parts], Awaitable[None]]) -> Parts:
     """Let a process with threads attend to NATS until `act` has ended."""
-    store = Store(world.store.path)
+    store = Store(world.store.database)
     store.open()
 
     def no_search() -> Any:

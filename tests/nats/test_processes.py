@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from tests.factories import World
 from tests.nats.broker import Broker
@@ -21,11 +23,15 @@ from tests.stubs.real_server import serving
 
 from everkept.config import Nats
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "nats_events.py"
 WITHIN_S = 120
 EVENTS = 60
 """Each is a message of its own, in one thread."""
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX"),
+    pytest.mark.parametrize("store", ["sqlite"], indirect=True),  # of the broker's side; the processes have their own
+]
 
 
 def environment(settings: Nats) -> dict[str, str]:
@@ -103,11 +109,16 @@ def settled(broker: Broker) -> bool:
     return broker.run(waiting) == 0
 
 
-def command(home: Path, settings: Nats, *words: str, **more: str) -> Any:
+def told(url: str) -> Any:
+    """By the server itself, as of its last look."""
+    return httpx2.get(f"{url}/v1/status").json()["nats"]
+
+
+def command(home: Path, settings: Nats, *words: str) -> Any:
     plain = {name: value for name, value in os.environ.items() if not name.startswith("EVERKEPT_")}
     done = subprocess.run(
         [sys.executable, "-m", "everkept", *words, "--json"], capture_output=True, text=True, check=False,
-        env={**plain, "EVERKEPT_HOME": str(home), **environment(settings), **more},
+        env={**plain, "EVERKEPT_HOME": str(home), **environment(settings)},
     )  # fmt: skip
     assert done.stdout, done.stderr
     return json.loads(done.stdout)
@@ -123,8 +134,8 @@ def test_doctor_and_status_tell_what_waits_and_what_voids_the_promises(
     with serving(home, **environment(settings)) as (_, url):
         until(lambda: kept("select error_class from jobs where state = 'dead'") == ["invalid_input"])
         until(lambda: settled(broker))
-        here = command(home, settings, "status", EVERKEPT_URL=url)["nats"]
-        assert (here["connected"], here["trouble"], here["pending"]) == (True, None, 0)
+        until(lambda: (told(url)["pending"], told(url)["unacknowledged"]) == (0, 0))  # as of its next look
+        assert (told(url)["connected"], told(url)["trouble"]) == (True, None)
     away = command(home, settings, "doctor")
     assert away["nats"]["connected"]
     causes = {finding["cause"]: finding["chosen"] for finding in away["findings"]}
@@ -138,26 +149,14 @@ def test_doctor_and_status_tell_what_waits_and_what_voids_the_promises(
     assert "nats_unreachable" in {finding["cause"] for finding in down["findings"]}
 
 
-def test_a_lost_stream_is_a_cause_until_it_was_replayed(
-    broker: Broker, world: World, settings: Nats, tmp_path: Path
-) -> None:
-    home = tmp_path / "served"
-    kept = Kept(home)
-
-    def causes() -> set[str]:
-        return {finding["cause"] for finding in command(home, settings, "doctor")["findings"]}
-
-    def serve(until_holds: Callable[[], bool]) -> None:
-        with serving(home, **environment(settings)):
-            until(until_holds)
-
-    command(home, settings, "add", "I live in Lisbon.", "--thread", "chat", "--subject", "ana")
-    serve(kept.published)
-    assert "nats_stream_lost" not in causes()
+def test_the_example_says_something_and_reads_what_follows(world: World, server: NatsServer, tmp_path: Path) -> None:
+    broker = Broker(world, dataclasses.replace(Nats(), url=server.url))
+    with serving(tmp_path / "served", EVERKEPT_NATS_URL=server.url) as (_, url):
+        until(lambda: told(url) is not None and told(url)["connected"])
+        shown = subprocess.run(
+            [sys.executable, "-W", "error", str(EXAMPLE)], capture_output=True, text=True, check=True,
+            env={**os.environ, "EVERKEPT_NATS_URL": server.url},
+        ).stdout.splitlines()  # fmt: skip
     broker.delete_streams()
-    broker.make_streams()
-    assert "nats_stream_lost" in causes()
-    assert command(home, settings, "consumers", "replay", "nats", "--after", "0")["cursor"] == 0
-    serve(kept.published)
-    assert "nats_stream_lost" not in causes()
-    assert broker.seqs() == list(range(1, len(broker.seqs()) + 1))
+    assert shown[0] == "accepted as message 1"
+    assert shown[1].startswith("1 messages.appended ")

@@ -7,6 +7,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 from starlette.routing import Route
 from tests.web.conftest import CLIENT, HOSTILE, Tab
 
@@ -110,24 +111,29 @@ def test_what_a_form_is_answered_with_is_as_sound_as_a_page(site: str, tab: Tab)
     tab.page.get_by_label("Name").fill("<script>window.hurt=1</script>")
     tab.page.get_by_label("Address").fill("https://sound.invalid/")
     tab.page.get_by_role("button", name="Add a webhook").click()
+    expect(tab.page.locator("pre")).to_contain_text("whsec_")
     _require_sound(tab)
     tab.page.get_by_role("link", name="Go on to the webhook").click()
-    for button in ("Pause", "Test", "New secret"):
+    for button, answered in (("Pause", "Nothing is sent"), ("Test", "Not delivered"), ("New secret", "shown once")):
         tab.page.get_by_role("button", name=button).click()
-        tab.page.wait_for_load_state()
+        expect(tab.page.locator("main")).to_contain_text(answered)
         _require_sound(tab)
-    tab.page.go_back()
+    tab.page.get_by_role("link", name="Go on to the webhook").click()
     tab.page.get_by_role("button", name="Remove").click()
-    tab.page.goto(f"{site}/settings")
+    expect(tab.page.locator(".done")).to_contain_text("removed")
+    tab.go(f"{site}/settings")
     tab.page.locator(".panel", has_text="Make a key").get_by_label("Name").fill("<script>window.hurt=1</script>")
     tab.page.get_by_role("button", name="Make a key").click()
+    expect(tab.page.locator("main")).to_contain_text("shown once")
     _require_sound(tab)
-    tab.page.goto(f"{site}/settings")
+    tab.go(f"{site}/settings")
     _require_sound(tab)
     tab.page.get_by_role("button", name="Revoke").click()
+    expect(tab.page.locator(".done")).to_contain_text("opens nothing")
     tab.page.goto(f"{site}/erase?subject={quote(HOSTILE[-1], safe='')}")
     tab.page.get_by_label("to confirm").fill("something else")
     tab.page.get_by_role("button", name="Erase for good").click()
+    expect(tab.page.locator("main")).to_contain_text("exactly as it is shown")
     _require_sound(tab)
     assert [line for line in tab.said if "422" not in line] == []
 

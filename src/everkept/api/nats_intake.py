@@ -69,8 +69,6 @@ class EventIntake:
         return len(messages)
 
     async def _fetch(self, wait_s: float) -> list[Msg]:
-        from nats.errors import TimeoutError as NothingCame
-
         settings = self._link.settings
         with our_errors(settings):
             if self._subscription is None:
@@ -80,7 +78,7 @@ class EventIntake:
                 )
             try:
                 messages = await self._subscription.fetch(BATCH, timeout=wait_s)
-            except NothingCame:
+            except TimeoutError:  # the client raises its own, and the plain one
                 return []
             if not messages:  # the client says nothing of a consumer that was deleted meanwhile; this does
                 await self._subscription.consumer_info()
@@ -117,7 +115,8 @@ class EventIntake:
             try:
                 await self._take(letter)
             except HOPELESS as error:
-                _log.warning("a message cannot be taken in", seq=letter.seq, subject=letter.subject, code=error.code)
+                field = error.details.get("field")
+                _log.warning("a message cannot be taken in", seq=letter.seq, code=error.code, field=field)
             else:
                 return True
         await self._parts.store.write(set_aside, letter)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from everkept.config import Nats
 from everkept.deliver.nats_link import NatsLink, connected, our_errors, shown_servers
-from everkept.deliver.nats_publisher import SEQ
 from everkept.deliver.nats_streams import look
 from everkept.domain.nats_seen import NatsSeen
-from everkept.domain.nats_subjects import project_of
+from everkept.domain.nats_subjects import all_subjects, project_of
 from everkept.errors import EverkeptError
-
-PROJECTS_MAX: Final = 100
-"""Projects of which it is looked where their changes begin in the stream."""
 
 
 async def look_at_nats(settings: Nats) -> NatsSeen | None:
@@ -24,17 +19,16 @@ async def look_at_nats(settings: Nats) -> NatsSeen | None:
     try:
         async with connected(settings) as link:
             seen = await look(link)
-            return replace(seen, begins=await _begins(link)) if settings.publish else seen
+            return replace(seen, published=await _published(link)) if settings.publish else seen
     except EverkeptError as error:
         return NatsSeen(server=shown_servers(settings), trouble=error.message)
 
 
-async def _begins(link: NatsLink) -> dict[str, int]:
-    """{project: number of the first of its changes that stands in the stream}"""
-    name, found = link.settings.changes_stream, {}
-    with our_errors(link.settings):
-        subjects = (await link.stream.stream_info(name, subjects_filter=">")).state.subjects or {}
-        for subject in sorted(subjects)[:PROJECTS_MAX]:
-            first = await link.stream.get_msg(name, seq=1, subject=subject, next=True)
-            found[project_of(link.settings.prefix, subject)] = int((first.headers or {}).get(SEQ, 0))
-    return found
+async def _published(link: NatsLink) -> dict[str, int]:
+    """{project: messages}"""
+    settings = link.settings
+    with our_errors(settings):
+        info = await link.stream.stream_info(
+            settings.changes_stream, subjects_filter=all_subjects(settings.prefix, "changes")
+        )
+    return {project_of(settings.prefix, subject): count for subject, count in (info.state.subjects or {}).items()}

@@ -35,8 +35,8 @@ class NatsSeen:
     """Given, and not acknowledged yet."""
     redelivered: int = 0
     """Among those: given more than once."""
-    begins: Mapping[str, int] | None = None
-    """{project: number of the first of its changes that stands in the stream}; None where nobody looked."""
+    published: Mapping[str, int] | None = None
+    """{project: its changes that stand in the stream}; None where nobody counted."""
 
     @property
     def connected(self) -> bool:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
+from typing import Final
 
+NAMES_KEPT: Final = 4_096
+"""Of names and predicates that were compared lately: settling a timeline asks for the same ones again and again."""
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "‚": "'", "‛": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"',
                          "–": "-", "—": "-", "‐": "-", "‑": "-", "…": "...",
                          "\u200b": None, "\ufeff": None})  # fmt: skip
@@ -67,6 +71,7 @@ def normalise_text(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).translate(_QUOTES).casefold().split())
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def normalise_name(text: str) -> str:
     """A name or object for comparing: as `normalise_text`, without an article in front or punctuation around it."""
     bare = normalise_text(text).strip(" \"'`.,;:!?()[]{}。、！？「」")
@@ -78,6 +83,7 @@ def without_article(text: str) -> str:
     return _ARTICLE.sub("", text)
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def normalise_predicate(text: str) -> str:
     """The predicate that two statements are compared under: one space between words, synonyms as one."""
     bare = normalise_text(text.replace("_", " ")).strip(" .,:;")

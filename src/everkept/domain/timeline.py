@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal
 
 from everkept.domain.predicates import is_single_valued, normalise_name, normalise_predicate
@@ -108,29 +109,25 @@ class _Entry:
     duplicate_of: int | None = None
     open_with: set[int] = field(default_factory=set)
     shadowed: bool = False
+    # Of the fact alone, and read for every pair of a slot:
+    known_us: int = field(init=False)
+    """From when it is known to hold."""
+    claims_us: int = field(init=False)
+    """The latest moment that it speaks about: when it was said, or when a plan begins."""
+    about_the_past: bool = field(init=False)
+    """Says itself that it was over when it was said."""
+    weak: bool = field(init=False)
 
-    @property
-    def known_us(self) -> int:
-        """From when it is known to hold."""
-        return self.fact.said_us if self.fact.valid_from_us is None else self.fact.valid_from_us
-
-    @property
-    def claims_us(self) -> int:
-        """The latest moment that it speaks about: when it was said, or when a plan begins."""
-        return max(self.known_us, self.fact.said_us)
-
-    @property
-    def about_the_past(self) -> bool:
-        """Says itself that it was over when it was said."""
-        return self.fact.valid_until_us is not None and self.fact.valid_until_us <= self.fact.said_us
+    def __post_init__(self) -> None:
+        fact = self.fact
+        self.known_us = fact.said_us if fact.valid_from_us is None else fact.valid_from_us
+        self.claims_us = max(self.known_us, fact.said_us)
+        self.about_the_past = fact.valid_until_us is not None and fact.valid_until_us <= fact.said_us
+        self.weak = not fact.confidence >= CONFIDENCE_MIN
 
     @property
     def stands(self) -> bool:
         return self.retired is None and self.duplicate_of is None
-
-    @property
-    def weak(self) -> bool:
-        return not self.fact.confidence >= CONFIDENCE_MIN
 
     def holds_at(self, us: int) -> bool:
         return self.end_us is None or self.end_us > us
@@ -202,6 +199,7 @@ class _Slot:
     one_at_a_time: bool | None
     """What the predicate itself says; None where it depends on the statements."""
     said: list[_Entry] = field(default_factory=list)
+    """Without closures."""
     not_many: list[_Entry] = field(default_factory=list)
     """Of `said`, without those that say themselves that several hold together."""
     single: list[_Entry] = field(default_factory=list)
@@ -209,8 +207,10 @@ class _Slot:
     by_object: dict[str, list[_Entry]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, entry: _Entry) -> None:
-        self.said.append(entry)
         self.by_object[entry.object].append(entry)
+        if entry.fact.closes:
+            return
+        self.said.append(entry)
         if entry.fact.single_valued is not False:
             self.not_many.append(entry)
         if entry.fact.single_valued is True:
@@ -223,10 +223,10 @@ class _Slot:
         said = self.said
         if self.one_at_a_time is None and entry.fact.single_valued is not True:
             said = self.not_many if entry.fact.single_valued is None else self.single
-        return [one for one in said if one.object != entry.object and one.stands and not one.fact.closes]
+        return [one for one in said if one.retired is None and one.duplicate_of is None and one.object != entry.object]
 
     def statements(self) -> list[_Entry]:
-        return [entry for entry in self.said if entry.stands and not entry.fact.closes]
+        return [entry for entry in self.said if entry.stands]
 
     def same(self, entry: _Entry) -> list[_Entry]:
         return [other for other in self.by_object[entry.object] if other.stands and not other.fact.closes]
@@ -234,8 +234,10 @@ class _Slot:
     def holds_one(self, earlier: _Entry, later: _Entry) -> bool | None:
         if self.one_at_a_time is not None:
             return self.one_at_a_time
-        said = {earlier.fact.single_valued, later.fact.single_valued} - {None}
-        return said.pop() if len(said) == 1 else None
+        one, other = earlier.fact.single_valued, later.fact.single_valued
+        if one is None or other is None:
+            return other if one is None else one
+        return one if one == other else None
 
 
 def _replay(facts: Iterable[TimelineFact], verdicts: Mapping[Pair, Verdict]) -> list[_Entry]:
@@ -306,7 +308,8 @@ def _decide(entry: _Entry, slot: _Slot, verdicts: Mapping[int, Verdict], by_id: 
     if _repeats(entry, same):
         return
     rivals = slot.rivals(entry)
-    unknown = [one for one in rivals if slot.holds_one(one, entry) is None and _compete(one, entry)][-RIVALS_MAX:]
+    competing = (one for one in reversed(rivals) if slot.holds_one(one, entry) is None and _compete(one, entry))
+    unknown = list(islice(competing, RIVALS_MAX))[::-1]
     # A verdict counts where the pair would be asked about today, so that one given on less knowledge cannot linger.
     judged = {id: verdict for id, verdict in verdicts.items() if _arguable(by_id[id], entry, slot, unknown)}
     refuters = [by_id[id] for id, verdict in judged.items() if verdict == "old"]
@@ -319,7 +322,7 @@ def _decide(entry: _Entry, slot: _Slot, verdicts: Mapping[int, Verdict], by_id: 
         if other.weak and not other.fact.pinned:
             other.duplicate_of = entry.fact.id
     for other in rivals:
-        if other.fact.id not in judged and slot.holds_one(other, entry):
+        if not _is_over(other, entry) and other.fact.id not in judged and slot.holds_one(other, entry):
             _replace(other, entry)
     for other in sorted((by_id[id] for id in judged), key=lambda one: one.fact.order):
         if judged[other.fact.id] == "new":
@@ -401,6 +404,14 @@ def _replace(earlier: _Entry, later: _Entry) -> None:
             later.close(began, earlier.fact, replaced=True)
         return
     earlier.close(later.known_us, later.fact, replaced=True)
+
+
+def _is_over(earlier: _Entry, later: _Entry) -> bool:
+    """Whether `_replace` would change nothing: it began and had ended before. Of a long slot nearly all have."""
+    if earlier.end_us is None or earlier.end_us > later.known_us:
+        return False
+    began, begins = earlier.fact.valid_from_us, later.fact.valid_from_us
+    return began is None or begins is None or begins >= began
 
 
 def _leave_open(earlier: _Entry, later: _Entry) -> None:

@@ -339,6 +339,20 @@ where not {_MERGING.format(project="l.project_id")} and s.last_seq <> (
 select c.workstream_id, c.agent, c.native_id from workstream_cursors c join workstreams w on w.id = c.workstream_id
 where not exists (select 1 from erasures x where x.project_id = w.project_id) and c.delivered > (
   select coalesce(max(l.seq), 0) from workstream_ledger l where l.workstream_id = c.workstream_id)"""),
+    Invariant("G11", "a session's first packet was accepted, and what is in it is not told yet", """
+select l.id, l.agent, l.packet_through from launches l
+where l.accepted_at is not null and l.packet_from = 0 and coalesce(l.native_id, l.resumes) is not null
+  and not exists (select 1 from erasures x where x.project_id = l.project_id) and l.packet_through > (
+    select coalesce(max(c.delivered), 0) from workstream_cursors c where c.workstream_id = l.workstream_id
+    and c.agent = l.agent and c.native_id in (l.native_id, l.resumes))"""),
+    Invariant("G11", "an offer was taken up, and the packet or the handoff in it was not", """
+select o.id from offers o left join launches l on l.id = o.launch_id left join handoffs h on h.id = o.handoff_id
+where o.state = 'acknowledged' and ((l.id is not null and l.accepted_at is null) or h.state = 'open')"""),
+    Invariant("G11", "the end of a launch told how far its transcript was read, and no session has that", """
+select l.id from launches l where l.source_cursor is not null
+  and not exists (select 1 from erasures x where x.project_id = l.project_id)
+  and not exists (select 1 from workstream_cursors c where c.workstream_id = l.workstream_id and c.agent = l.agent
+    and c.source_cursor is not null)"""),
     Invariant("G6", "two launches of one workstream are live, or one has a fence that was never given out", """
 select l.workstream_id from launches l join workstreams w on w.id = l.workstream_id
 group by l.workstream_id having sum(l.state in ('prepared', 'running')) > 1 or max(l.fence) > max(w.fence)

@@ -55,6 +55,8 @@ class Connection:
         self.dialect = dialect
         self._clock = clock
         self._after_commit: list[Callable[[], None]] = []
+        self._due: list[int] = []
+        self._changed: list[int] = []
         self.on_due: Callable[[int], None] = _nobody
         self.on_change: Callable[[int], None] = _nobody
         self.traceparent: str | None = None
@@ -114,18 +116,27 @@ class Connection:
 
     def hint(self, due_at_us: int) -> None:
         """Work was scheduled for then: once durable, whoever polls is told, which only shortens the poll."""
+        self._due.append(due_at_us)
         self.after_commit(lambda: self.on_due(due_at_us))
 
     def ring(self, project: int) -> None:
         """Changes of the project were recorded: once durable, whoever waits for them is woken."""
+        self._changed.append(project)
         self.after_commit(lambda: self.on_change(project))
 
     def take_effects(self) -> list[Callable[[], None]]:
         effects, self._after_commit = self._after_commit, []
+        self._due.clear()
+        self._changed.clear()
         return effects
 
-    def mark(self) -> int:
-        return len(self._after_commit)
+    def told(self) -> tuple[list[int], list[int]]:
+        """What other processes may be told with this transaction: moments of work, and projects with changes."""
+        return self._due, self._changed
 
-    def forget_effects(self, mark: int) -> None:
-        del self._after_commit[mark:]
+    def mark(self) -> tuple[int, int, int]:
+        return len(self._after_commit), len(self._due), len(self._changed)
+
+    def forget_effects(self, mark: tuple[int, int, int]) -> None:
+        effects, due, changed = mark
+        del self._after_commit[effects:], self._due[due:], self._changed[changed:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -75,6 +75,10 @@ class Database(Protocol):
 
     def transactions(self) -> Transactions:
         """For a writer's connection."""
+        ...
+
+    def listen(self, *, changed: Callable[[int], None], due: Callable[[int], None]) -> Callable[[], None]:
+        """Call these after commits of other processes, from a thread: with a project, with a moment. How to end it."""
         ...
 
     def translate(self, error: Exception) -> Exception:

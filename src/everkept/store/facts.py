@@ -6,6 +6,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import TextClause, text
@@ -18,7 +20,7 @@ from everkept.domain.predicates import normalise_name, normalise_predicate
 from everkept.domain.timeline import FactState, Pair, TimelineFact, Verdict, pair_of, settle, settle_and_find
 from everkept.errors import NotFound, SubjectMoved
 from everkept.store.changes import NewChange, record_changes
-from everkept.store.connection import Connection
+from everkept.store.connection import Connection, Params
 from everkept.store.forgotten import Mark, take_forgotten
 from everkept.store.hidden import SHOWN_ENTITY, SHOWN_FACT
 from everkept.store.jobs import ensure_lane, schedule
@@ -320,7 +322,7 @@ select f.id, f.said_at, f.said_stream, f.said_seq, f.said_index, coalesce(c.norm
   f.live, f.unsettled, f.recorded_at
 {_NAMED}
 where f.entity_id in (select :entity union all select m.id from entities m where m.merged_into = :entity)
-  and f.predicate_norm = :predicate""")
+  and f.predicate_norm in (select value from words(:predicates))""")
 _VERDICTS = text("""
 select earlier_fact, later_fact, verdict, judged_at from verdicts where subject_id = :subject""")
 _RECORDED_AT = 25
@@ -361,7 +363,9 @@ def settle_slots(
     if opened:
         schedule(conn, [judge_wish(conn, project, subject)])
     judged = {frozenset((a, b)): at for a, b, _, at in pairs_known if at is not None}
-    return [s.id for s in states if _write_state(conn, rows, s, judged)]
+    changed = [s for s in states if _differs(rows[s.id], s)]
+    conn.many(_STATE, [_state(rows, s, judged, conn.now()) for s in changed])
+    return [s.id for s in changed]
 
 
 def _slot_rows(conn: Connection, slots: set[tuple[int, str]], pairs: Sequence[Pair]) -> dict[int, tuple[Any, ...]]:
@@ -369,8 +373,9 @@ def _slot_rows(conn: Connection, slots: set[tuple[int, str]], pairs: Sequence[Pa
     rows: dict[int, tuple[Any, ...]] = {}
     done: set[tuple[int, str]] = set()
     while slots:
-        for entity, predicate in sorted(slots):
-            rows |= {r[0]: r for r in conn.rows(_SLOT, {"entity": entity, "predicate": predicate})}
+        for entity, some in groupby(sorted(slots), key=itemgetter(0)):
+            asked = {"entity": entity, "predicates": json.dumps([predicate for _, predicate in some])}
+            rows |= {r[0]: r for r in conn.rows(_SLOT, asked)}
         done |= slots
         outside = sorted({f for a, b in pairs if (a in rows) != (b in rows) for f in (a, b) if f not in rows})
         slots = _shown_as(conn, ((r[0], r[1]) for f in outside for r in conn.rows(_SLOT_OF, {"id": f}))) - done
@@ -428,22 +433,20 @@ def _closed_known_at(
     return max(*known, judged.get(frozenset((s.id, s.closed_by)), 0))
 
 
-def _write_state(
-    conn: Connection, rows: Mapping[int, tuple[Any, ...]], s: FactState, judged: Mapping[frozenset[int], int]
-) -> bool:
-    r, now = rows[s.id], conn.now()
+def _differs(r: tuple[Any, ...], s: FactState) -> bool:
+    """Whether the row says something else of the fact."""
     closed_at, closed_by, retired_at = r[18], r[19], r[20]
     before = (closed_at, closed_by, None if retired_at is None else r[17], r[21], r[22], bool(r[23]), bool(r[24]))
-    after = (s.closed_at_us, s.closed_by, s.retired, s.superseded_by, s.duplicate_of, s.live, s.unsettled)
-    if before == after:
-        return False
-    conn.run(_STATE, {
+    return before != (s.closed_at_us, s.closed_by, s.retired, s.superseded_by, s.duplicate_of, s.live, s.unsettled)
+
+
+def _state(rows: Mapping[int, tuple[Any, ...]], s: FactState, judged: Mapping[frozenset[int], int], now: int) -> Params:
+    return {
         "id": s.id, "closed_at": s.closed_at_us, "closed_by": s.closed_by,
         "closed_known_at": _closed_known_at(rows, s, judged),
-        "retired_at": (retired_at or now) if s.retired is not None else None, "retired_because": s.retired,
+        "retired_at": (rows[s.id][20] or now) if s.retired is not None else None, "retired_because": s.retired,
         "superseded_by": s.superseded_by, "duplicate_of": s.duplicate_of, "live": s.live, "unsettled": s.unsettled,
-    })  # fmt: skip
-    return True
+    }  # fmt: skip
 
 
 # ---- judging

@@ -30,7 +30,8 @@ where p.project_id = :project and p.agent = :agent and p.native_id = :parent
 on conflict do nothing returning launch_id, workstream_id""")
 _LINK_BELOW = text("""
 with recursive below(native_id) as (
-  select :native union select c.native_id from below b
+  select c.native_id from sessions c where c.project_id = :project and c.agent = :agent and c.parent = :native
+  union select c.native_id from below b
     join sessions c on c.project_id = :project and c.agent = :agent and c.parent = b.native_id)
 insert into launch_sessions(project_id, workstream_id, launch_id, agent, native_id, stream_id, linked_at)
 select l.project_id, l.workstream_id, l.id, c.agent, c.native_id, c.stream_id, :now from launches l, below b

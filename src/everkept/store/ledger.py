@@ -48,12 +48,13 @@ where l.workstream_id = :workstream and {VISIBLE} """
 _ROW = "select l.seq, e.stream_id, e.seq, x.agent, word_in(e.metadata, 'kind'), e.content, e.occurred_at "
 _AFTER = text(f"""{_ROW}{_EVENTS}
 and l.seq >= :seq and (l.seq > :seq or e.seq > :event) order by l.seq, e.seq limit :limit""")
+_LINKED = "c.stream_id in (select m.stream_id from launch_sessions m where m.workstream_id = :workstream)"
 _RANGE = f"""{_EVENTS}
-and l.seq > :after and l.seq <= :through and (x.agent <> :agent or x.native_id not in (
-  with recursive own(native_id) as (
-    select :native union select c.native_id from own join sessions c on c.parent = own.native_id and c.agent = :agent
-    where c.stream_id in (select m.stream_id from launch_sessions m where m.workstream_id = :workstream))
-  select native_id from own)) """
+and l.seq > :after and l.seq <= :through and (x.agent <> :agent or (x.native_id <> :native and x.native_id not in (
+  with recursive below(native_id) as (
+    select c.native_id from sessions c where c.parent = :native and c.agent = :agent and {_LINKED}
+    union select c.native_id from below b join sessions c on c.parent = b.native_id and c.agent = :agent and {_LINKED})
+  select native_id from below))) """
 _NEWEST = text(f"{_ROW}{_RANGE} order by l.seq desc, e.seq desc limit :limit")
 _COUNTS = text(f"select x.agent, count(*) {_RANGE} group by x.agent")
 _FOUND = text(f"""{_ROW}

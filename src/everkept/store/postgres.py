@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -18,6 +19,7 @@ from everkept.ports.clock import Clock, SystemClock
 from everkept.store.connection import Connection
 from everkept.store.dialect import postgres_dialect
 from everkept.store.migrate import SCHEMA, SEED, revision, schema_statements
+from everkept.store.postgres_listening import CHANGED, DUE, Listening
 
 log = structlog.get_logger("everkept.store")
 OLDEST: Final = 140_000
@@ -83,21 +85,22 @@ def without_password(url: str) -> str:
     user = place[0].partition(":")[0]
     asked = [(k, "***" if k == "password" else v) for k, v in parse_qsl(shown.query)]
     return urlunsplit(
-        shown._replace(netloc=f"{user}@{place[2]}" if user else place[2], query=urlencode(asked, safe="/"))
+        shown._replace(netloc=f"{user}@{place[2]}" if user else place[2], query=urlencode(asked, safe="/*"))
     )
 
 
 class PostgresDatabase:
-    """`database.Database`. `url` is a libpq one, `postgresql://…`."""
+    """`database.Database`. The URLs are libpq ones, `postgresql://…`; `direct_url` goes round a pooler to the server."""
 
     path: Path | None = None
     reads_wait = True
     degraded: str | None = None
     driver: type[psycopg.Connection[Any]] = psycopg.Connection
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, direct_url: str | None = None) -> None:
         self.dialect = postgres_dialect()
         self._url = url
+        self._direct_url = direct_url or url
         self.name = without_password(url)
         self._clocks: dict[int, _DatabaseClock] = {}
 
@@ -142,6 +145,12 @@ class PostgresDatabase:
     def failing(self) -> str | None:
         return None
 
+    def listen(self, *, changed: Callable[[int], None], due: Callable[[int], None]) -> Callable[[], None]:
+        return Listening(self._connect_to_listen, changed=changed, due=due).stop
+
+    def _connect_to_listen(self) -> psycopg.Connection[Any]:
+        return psycopg.connect(self._direct_url, autocommit=True, application_name="everkept-listener")
+
     # ---- the schema
 
     def prepare(self, clock: Clock) -> None:
@@ -162,9 +171,8 @@ class PostgresDatabase:
         raw.execute("select pg_advisory_xact_lock(%s)", (PREPARING,))
         found = read_revision(raw)
         if found is None:
-            for statement in (*schema_statements(self.dialect), _STAMP):
+            for statement in making_statements():
                 raw.execute(statement)
-            raw.execute("insert into alembic_version(version_num) values(%s)", (revision(SCHEMA),))
             self.seed(raw, clock)
         raw.execute("commit")
         if found is not None:
@@ -187,10 +195,28 @@ class PostgresDatabase:
         return True
 
 
-_STAMP = (
-    "create table alembic_version (version_num varchar(32) not null,"
-    " constraint alembic_version_pkc primary key (version_num))"
-)
+def making_statements() -> list[str]:
+    """What makes the schema in an empty database, but for `SEED`."""
+    return [
+        *schema_statements(postgres_dialect()),
+        "create table alembic_version (version_num varchar(32) not null,"
+        " constraint alembic_version_pkc primary key (version_num))",
+        f"insert into alembic_version(version_num) values('{revision(SCHEMA)}')",
+    ]
+
+
+def administrators_statements(role: str = "everkept") -> list[str]:
+    """What an administrator runs in an empty database for a program that connects as `role` and owns nothing."""
+    return [
+        f"create role {role} login",
+        *making_statements(),
+        "insert into workspaces(id, name, created_at)"
+        " values(1, 'default', (extract(epoch from now()) * 1000000)::bigint)",
+        "select setval(pg_get_serial_sequence('workspaces', 'id'), 1)",
+        f"grant select, insert, update, delete on all tables in schema public to {role}",
+        f"revoke insert, update, delete on alembic_version from {role}",
+        f"grant usage, select, update on all sequences in schema public to {role}",
+    ]
 
 
 def read_revision(raw: Any) -> str | None:
@@ -213,6 +239,9 @@ def _require(found: str | None) -> None:
         raise StoreNotSupported(
             f"the database has schema {found}, and this Everkept needs {needed}: {mend}", found=found, known=needed
         )
+
+
+_TELL = "select pg_notify(channel, note) from unnest(%s::text[], %s::text[]) as t(channel, note)"
 
 
 class PostgresTransactions:
@@ -238,6 +267,13 @@ class PostgresTransactions:
     def is_usable(self, raw: Any) -> bool:
         return not raw.closed and not raw.broken
 
+    def tell(self, raw: Any, due: Sequence[int], changed: Sequence[int]) -> None:
+        notes = [(CHANGED, str(project)) for project in sorted(set(changed))]
+        if due:
+            notes.append((DUE, str(min(due))))
+        if notes:
+            raw.execute(_TELL, ([channel for channel, _ in notes], [note for _, note in notes]))
+
     def committed(self) -> None:
         return None
 
@@ -248,6 +284,7 @@ class PostgresTransactions:
         return None
 
 
+_FORBIDDEN: Final = "42501"
 _FULL: Final = ("53100", "53200", "25006")
 """Disk full, out of memory, read-only transaction."""
 
@@ -257,8 +294,12 @@ def translate(error: Exception) -> Exception:
     if not isinstance(error, psycopg.Error):
         return error
     said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    if error.sqlstate in _FULL:
-        ours: Exception = StoreFull(f"the database could not be written: {said}")
+    if error.sqlstate == _FORBIDDEN:
+        ours: Exception = StoreNotSupported(
+            f"the database refuses this role: {said}; `everkept db sql` prints what an administrator runs"
+        )
+    elif error.sqlstate in _FULL:
+        ours = StoreFull(f"the database could not be written: {said}")
     elif isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         ours = StoreUnavailable(f"the database is not available: {said}")
     else:

@@ -97,6 +97,10 @@ class SqliteDatabase:
         except OSError:
             return 0
 
+    def listen(self, *, changed: Callable[[int], None], due: Callable[[int], None]) -> Callable[[], None]:
+        """Nothing tells of what other processes commit to a file."""
+        return lambda: None
+
     def translate(self, error: Exception) -> Exception:
         return translate(error)
 

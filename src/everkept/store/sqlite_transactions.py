@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -56,6 +56,9 @@ class SqliteTransactions:
 
     def is_usable(self, raw: Any) -> bool:
         return True
+
+    def tell(self, raw: Any, due: Sequence[int], changed: Sequence[int]) -> None:
+        """A file tells nobody: other processes poll."""
 
     def committed(self) -> None:
         self._groups += 1

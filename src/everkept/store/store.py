@@ -52,6 +52,7 @@ class Store:
             translate=self.database.translate,
         )  # fmt: skip
         self._closed = False
+        self._deafen: Callable[[], None] = lambda: None
 
     @property
     def path(self) -> Path | None:
@@ -75,6 +76,7 @@ class Store:
             log.warning("the store cannot be written; it is only read until it can", error=error.message)
         if self._threads:
             self.writer.start()
+            self._deafen = self.database.listen(changed=self.bell.ring, due=lambda at_us: self.on_due(at_us))
 
     def failing(self) -> str | None:
         """Why what is accepted next may not be written; None while there is no reason to think so."""
@@ -85,6 +87,7 @@ class Store:
         if self._closed:
             return
         self._closed = True
+        self._deafen()
         if self._pool is not None:
             self._pool.shutdown(wait=True)
         with self._readers_lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 
@@ -18,6 +19,10 @@ class Transactions(Protocol):
 
     def is_usable(self, raw: Any) -> bool:
         """Whether the connection can begin another."""
+        ...
+
+    def tell(self, raw: Any, due: Sequence[int], changed: Sequence[int]) -> None:
+        """Tell other processes with the commit: of work for these moments, and of projects with new changes."""
         ...
 
     def committed(self) -> None:

@@ -258,6 +258,7 @@ class Writer:
         for batch in batches:
             if not self._guarded(connection, batch):
                 return self._each_alone(connection, calls)
+        self._transactions.tell(raw, *connection.told())
         self._faults.reach("writer.before_commit")
         raw.execute("commit")
         self._transactions.committed()
@@ -295,6 +296,7 @@ class Writer:
             try:
                 self._transactions.begin(raw)
                 self._perform(connection, [call])
+                self._transactions.tell(raw, *connection.told())
                 raw.execute("commit")
             except Exception as error:  # noqa: BLE001  (it belongs to the caller, who gets it)
                 self._fail([call], error)

@@ -1,5 +1,7 @@
 """Launches of several agents as a state machine: take-overs, retries, late and partial accepts, against an oracle.
 
+The process may die at any commit, before or after it is durable: whoever had no answer asks again, under the same keys.
+
 The oracle knows what was said in which order, and for each session what it was told by packets that it accepted. At
 every step no cursor has gone back, and none stands past an event that its session was not told of; at the end, every
 session that asks once more has been told of everything.
@@ -8,7 +10,7 @@ session that asks once more has been told of everything.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,6 +33,30 @@ BACK = st.integers(0, 2)
 LATER = st.sampled_from([1, 100])
 """Seconds that pass: a lease holds, or has ended."""
 AGENTS = ("claude-code", "codex")
+PLAIN = Cast(model=False, embedder=None)
+COMMITS = st.sampled_from(["writer.before_commit", "writer.after_commit"])
+
+
+class Died(BaseException):
+    """The process is gone: nothing of ours runs after this."""
+
+
+class Deaths:
+    """Ends the process once, when it comes to this point for the n-th time."""
+
+    def __init__(self) -> None:
+        self.point: str | None = None
+        self.left = 0
+        self.died = 0
+
+    def reach(self, point: str) -> None:
+        if point != self.point:
+            return
+        self.left -= 1
+        if self.left <= 0:
+            self.point = None
+            self.died += 1
+            raise Died(point)
 
 
 @dataclass
@@ -61,7 +87,8 @@ class LaunchMachine(RuleBasedStateMachine):
     @initialize()
     def open(self) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="everkept-launches-")
-        self.stage = Stage(Path(self.folder.name), Cast(model=False, embedder=None))
+        self.deaths = Deaths()
+        self.stage = Stage(Path(self.folder.name), PLAIN, faults=self.deaths)
         self.said: list[str] = []
         """Native session of each visible event, in the order in which they were taken in."""
         self.said_at: dict[int, int] = {0: 0}
@@ -78,6 +105,10 @@ class LaunchMachine(RuleBasedStateMachine):
         self.folder.cleanup()
 
     # ---- what processes do
+
+    @rule(point=COMMITS, n=st.integers(1, 3))
+    def die_soon(self, point: str, n: int) -> None:
+        self.deaths.point, self.deaths.left = point, n
 
     @rule(agent=st.sampled_from(AGENTS), resumes=st.sampled_from([True, True, False]), after_s=LATER)
     def prepare(self, agent: str, resumes: bool, after_s: int) -> None:
@@ -118,7 +149,7 @@ class LaunchMachine(RuleBasedStateMachine):
         run = self._run_before(back)
         may = run.state == "live" and run.until_s > self.now_s
         try:
-            self._run(self.stage.service().heartbeat_launch(run.launch.id, fence=run.launch.fence))
+            self._run(lambda: self.stage.service().heartbeat_launch(run.launch.id, fence=run.launch.fence))
         except (LeaseLost, Conflict):
             assert not may
         else:
@@ -131,9 +162,9 @@ class LaunchMachine(RuleBasedStateMachine):
         """Whoever holds the workstream by now, what happened is taken in."""
         run = self._run_before(back)
         events = [self._event(run, len(self.said) + n) for n in range(count)]
-        first = 1 + self._run(self.stage.service().get_launch(run.launch.id)).acknowledged
+        first = 1 + self._run(lambda: self.stage.service().get_launch(run.launch.id)).acknowledged
         for _ in range(1 + twice):
-            taken = self._run(self.stage.service().launch_events(run.launch.id, events, first=first))
+            taken = self._run(lambda: self.stage.service().launch_events(run.launch.id, events, first=first))
             assert taken.acknowledged == first + count - 1
         self.said += [run.native] * count
         self.said_at[self._head()] = len(self.said)
@@ -144,7 +175,7 @@ class LaunchMachine(RuleBasedStateMachine):
     def finish(self, back: int, twice: bool) -> None:
         run = self._run_before(back)
         for _ in range(1 + twice):
-            self._run(self.stage.service().finish_launch(
+            self._run(lambda: self.stage.service().finish_launch(
                 run.launch.id, fence=run.launch.fence, native_session=run.native, exit_code=0))  # fmt: skip
         self._linked(run)
         if run.state == "live":
@@ -155,7 +186,7 @@ class LaunchMachine(RuleBasedStateMachine):
     def cancel(self, back: int) -> None:
         run = self._run_before(back)
         try:
-            self._run(self.stage.service().cancel_launch(run.launch.id, fence=run.launch.fence))
+            self._run(lambda: self.stage.service().cancel_launch(run.launch.id, fence=run.launch.fence))
         except (LeaseLost, Conflict):
             assert run.state in ("lost", "finished")
         else:
@@ -167,7 +198,7 @@ class LaunchMachine(RuleBasedStateMachine):
     def accept(self, back: int) -> None:
         run = self._run_before(back)
         try:
-            self._run(self.stage.service().accept_launch(run.launch.id, fence=run.launch.fence))
+            self._run(lambda: self.stage.service().accept_launch(run.launch.id, fence=run.launch.fence))
         except (LeaseLost, Conflict):
             assert run.state in ("lost", "cancelled")
             return
@@ -279,11 +310,18 @@ class LaunchMachine(RuleBasedStateMachine):
     # ---- the system
 
     def _asked(self, key: str, agent: str, native: str | None) -> Launch:
-        return self._run(self.stage.service().prepare_launch(
+        return self._run(lambda: self.stage.service().prepare_launch(
             "owner", checkout=HERE, agent=agent, native_session=native, key=key, tokens=300))  # fmt: skip
 
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self.stage.run(work)
+    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Until there is an answer: after a death by another process, over what the file holds."""
+        while True:
+            try:
+                return self.stage.run(work())
+            except Died:
+                now = self.stage.clock.now_us()
+                self.stage.close()
+                self.stage = Stage(Path(self.folder.name), PLAIN, faults=self.deaths, start_us=now)
 
     def _head(self) -> int:
         return int(self.stage.value("select coalesce(max(seq), 0) from workstream_ledger"))

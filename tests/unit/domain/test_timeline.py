@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from everkept.domain import timeline
 from everkept.domain.timeline import (
     FactState,
     Pair,
@@ -295,3 +297,18 @@ def test_notes_stand_beside_each_other_without_being_compared() -> None:
 def test_one_replay_tells_states_and_conflicts() -> None:
     facts = [say(1, 0, "tea", "sips"), say(2, 1, "coffee", "sips"), say(3, 2, "Rome"), say(4, 3, "Porto")]
     assert settle_and_find(facts, {}) == (settle(facts, {}), find_conflicts(facts, {}))
+
+
+def test_a_statement_replaces_what_still_held_and_not_all_that_ever_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long slot is settled in the writer's lock: what had ended already is not ended again."""
+    asked: list[tuple[int, int]] = []
+    replace_one = timeline._replace
+
+    def noted(earlier: Any, later: Any) -> None:
+        asked.append((earlier.fact.id, later.fact.id))
+        replace_one(earlier, later)
+
+    monkeypatch.setattr(timeline, "_replace", noted)
+    found = states(*(say(n, n, f"town {n}") for n in range(1, 101)))
+    assert asked == [(n, n + 1) for n in range(1, 100)]
+    assert [found[n].superseded_by for n in range(1, 101)] == [*range(2, 101), None]

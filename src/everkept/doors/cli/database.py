@@ -26,6 +26,20 @@ def store_file(settings: config.Settings) -> Path:
     return Path(backend.store_path(settings))
 
 
+def _is_served(settings: config.Settings) -> bool:
+    """Whether the store is on a database server."""
+    return settings.database_url.startswith(("postgresql://", "postgres://"))
+
+
+def _upgrade_server(settings: config.Settings) -> int:
+    from everkept.bootstrap import database_of
+    from everkept.ports.clock import SystemClock
+    from everkept.store.migrate import SCHEMA
+
+    database_of(settings).prepare(SystemClock())
+    return SCHEMA
+
+
 @db.command(name="check")
 def check_database(*, json: Json = False) -> int:
     """Read the store from end to end; exits with 5, and says why, if something needs attention."""
@@ -55,10 +69,15 @@ def _as_dict(found: Inspection) -> dict[str, Any]:
 
 @db.command(name="upgrade")
 def upgrade_database(*, json: Json = False) -> None:
-    """Bring the store to this program's schema now, instead of at the next start; a copy is kept beside it."""
+    """Bring the store to this program's schema now. A file is at the next start, too; a copy is kept beside it."""
     from everkept.store.migrate import upgrade_file
 
-    path = store_file(config.load())
+    settings = config.load()
+    if _is_served(settings):
+        schema = _upgrade_server(settings)
+        screen.emit({"to": schema}) if json else print(f"schema {schema} is up to date")
+        return
+    path = store_file(settings)
     if not path.is_file():
         raise NotFound(f"there is no store at {path}; it is made when it is first used", path=str(path))
     done = upgrade_file(path)
@@ -72,10 +91,15 @@ def upgrade_database(*, json: Json = False) -> None:
 
 @db.command(name="sql")
 def show_schema(*, json: Json = False) -> None:
-    """Print the schema as SQL, as this program makes it; nothing is opened."""
+    """Print the schema as SQL, for PostgreSQL with what an administrator runs beside it; nothing is opened."""
     from everkept.store.migrate import SCHEMA, schema_statements
 
-    statements = schema_statements()
+    if _is_served(config.load()):
+        from everkept.store.postgres import administrators_statements
+
+        statements = administrators_statements()
+    else:
+        statements = schema_statements()
     if json:
         screen.emit({"schema": SCHEMA, "statements": statements})
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from everkept.domain.changes import NATS_CONSUMER
 from everkept.store.changes import find_oldest
 from everkept.store.connection import Connection
-from everkept.store.consumers import ConsumerRow, list_consumers
+from everkept.store.consumers import list_consumers
 from everkept.store.diagnosis.causes import Finding
 from everkept.store.diagnosis.look import Look
 from everkept.store.diagnosis.work import _cut, _in
@@ -42,21 +42,19 @@ def streams(_conn: Connection, look: Look) -> list[Finding]:
 def changes_missing(conn: Connection, look: Look) -> list[Finding]:
     """The stream was made anew after changes of a project had been published, and does not have them."""
     seen = look.nats
-    if seen is None or seen.begins is None:
+    if seen is None or seen.published is None:
         return []
     made_at = max((s.made_at for s in seen.streams if s.name == look.settings.nats.changes_stream), default=0)
-    return [
-        Finding(
-            cause="nats_stream_lost", what=f"changes {oldest:,} to {each.cursor:,} of project {each.project}",
-            since=made_at, evidence={"oldest": oldest, "cursor": each.cursor},
-            mend=f"everkept consumers replay {NATS_CONSUMER} --after {oldest - 1}{_in(each.project)}",
-        )
-        for each in list_consumers(conn, None) if each.name == NATS_CONSUMER and each.created_at < made_at
-        for oldest in [_lost_from(conn, each, seen.begins.get(each.project))] if oldest is not None
-    ]  # fmt: skip
-
-
-def _lost_from(conn: Connection, consumer: ConsumerRow, begins: int | None) -> int | None:
-    """The oldest change that is kept, was acknowledged, and stands before where the stream begins."""
-    oldest = find_oldest(conn, get_project(conn, consumer.project).id)
-    return oldest if oldest <= consumer.cursor and (begins is None or oldest < begins) else None
+    found = []
+    for each in list_consumers(conn, None):
+        if each.name != NATS_CONSUMER or each.created_at >= made_at:
+            continue
+        oldest = find_oldest(conn, get_project(conn, each.project).id)
+        missing = each.cursor - oldest + 1 - seen.published.get(each.project, 0)
+        if missing > 0:
+            found.append(Finding(
+                cause="nats_stream_lost", what=f"it lacks {missing:,} changes of project {each.project}",
+                since=made_at, evidence={"oldest_kept": oldest, "cursor": each.cursor, "missing": missing},
+                mend=f"everkept consumers replay {NATS_CONSUMER} --after {oldest - 1}{_in(each.project)}",
+            ))  # fmt: skip
+    return found

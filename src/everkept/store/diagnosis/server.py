@@ -88,6 +88,11 @@ def _mighty(conn: Connection) -> list[Finding]:
 def unreachable(name: str, error: EverkeptError) -> Finding:
     """Why the database could not even be opened."""
     if isinstance(error, StoreNotSupported):
+        if "found" not in error.details:
+            return Finding(
+                cause="store_missing", what=f"{name}: {error.message}", since=None, blind=True,
+                mend="everkept config database_url shows which is meant; the first `everkept serve` makes the schema",
+            )  # fmt: skip
         newer = str(error.details.get("found") or "") > str(error.details.get("known") or "")
         return Finding(
             cause="store_newer" if newer else "migration_pending", what=error.message, since=None, blind=True,

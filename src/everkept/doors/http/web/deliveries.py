@@ -5,14 +5,16 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from everkept.domain.changes import FAMILIES, is_reserved
+from everkept.doors.http.web.slices import slice_of
 from everkept.doors.http.web.visit import PAGE_ITEMS, Visit, route
 from everkept.errors import InvalidInput
 
 
 async def deliveries(visit: Visit) -> Response:
+    consumers, hooks = await visit.service.list_consumers(), await visit.service.list_webhooks()
     return visit.show(
-        "deliveries.html", consumers=await visit.service.list_consumers(), hooks=await visit.service.list_webhooks(),
-        families=FAMILIES, is_reserved=is_reserved,
+        "deliveries.html", consumers=slice_of(consumers, "consumers", visit.asked("consumers")),
+        hooks=slice_of(hooks, "webhooks", visit.asked("webhooks")), families=FAMILIES, is_reserved=is_reserved,
     )  # fmt: skip
 
 

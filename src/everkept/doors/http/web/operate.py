@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from everkept.config import Settings
+from everkept.doors.http.web.slices import slice_of
 from everkept.doors.http.web.visit import Visit, route
 from everkept.errors import InvalidInput
 
@@ -25,15 +26,16 @@ async def usage(visit: Visit) -> Response:
     drawn = money if any(money.values()) else tokens
     most = max(drawn.values(), default=0) or 1
     by_day = [(day, drawn[day] / most, tokens[day], money[day]) for day in sorted(tokens)]
-    return visit.show("usage.html", rows=rows, by_day=by_day)
+    return visit.show("usage.html", rows=slice_of(rows, "rows", visit.asked("rows")), by_day=by_day)
 
 
 async def settings(visit: Visit) -> Response:
     visit.caller.require_operator("see the settings of this server")
     own: Settings = visit.request.app.state.settings
+    projects, keys = await visit.service.list_projects(), await visit.service.list_keys()
     return visit.show(
-        "settings.html", rows=own.explain(), projects=await visit.service.list_projects(),
-        keys=await visit.service.list_keys(),
+        "settings.html", rows=own.explain(), projects=slice_of(projects, "projects", visit.asked("projects")),
+        keys=slice_of(keys, "keys", visit.asked("keys")),
     )  # fmt: skip
 
 
