@@ -315,6 +315,9 @@ class Nats:
     )  # fmt: skip
     credentials: str | None = _value(None, "File of credentials (`.creds`) that NATS asks for.")
     take: bool = _value(True, "Whether events are taken from the stream of events.")
+    drain: bool = _value(
+        False, "Whether what hooks leave for a server elsewhere (`url`) is published as events, instead of sent to it."
+    )
     publish: bool = _value(True, "Whether the changes of every project are published.")
     prefix: str = _value(
         "everkept", "How every subject begins; another one for each installation that shares an account of NATS.",

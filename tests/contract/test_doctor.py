@@ -138,7 +138,15 @@ class Patient:
 
     def look(self, **kw: Any) -> Look:
         pools: dict[Uses, str | None] = {"local": None, "model": "fake", "embedder": None}
-        return Look(**{"settings": self.settings, "name": str(self.path), "around": look_around(self.path), "pools": pools, **kw})
+        return Look(
+            **{
+                "settings": self.settings,
+                "name": str(self.path),
+                "around": look_around(self.path),
+                "pools": pools,
+                **kw,
+            }
+        )
 
     def diagnose(self, *, beat: bool = True, **kw: Any) -> Diagnosis:
         """Of the open store; `beat`: its worker is alive."""

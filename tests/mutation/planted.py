@@ -19,6 +19,7 @@ ERASE = "tests/contract/test_erase.py::"
 FACTS = "tests/contract/engine/test_facts.py::"
 FAIRNESS = "tests/contract/engine/test_fairness.py::"
 FINDINGS = "tests/contract/engine/test_review_findings.py::"
+HANDLES = "tests/contract/test_merged_handles.py::"
 JOURNAL = "tests/contract/engine/test_journal.py::"
 LEASES = "tests/contract/engine/test_leases.py::"
 OUTCOMES = "tests/contract/engine/test_outcomes.py::"
@@ -347,7 +348,7 @@ REMEMBERING = (
         name="a cursor moves when changes are read", guarantee="G11", layer="contract", file="store/changes.py",
         old="update consumers set owner = :owner, lease_until = :until, fence = fence + 1,\n",
         new="update consumers set owner = :owner, lease_until = :until, fence = fence + 1,\n"
-            "  cursor = (select change_seq from projects where id = :project)\n",
+            "  cursor = (select change_seq from projects where id = :project),\n",
         tests=(CONSUMERS + "test_one_holder_at_a_time_and_a_late_one_moves_nothing",),
     ),
     Planted(
@@ -511,6 +512,12 @@ REMEMBERING = (
         file="store/distilled.py",
         old="there.version != page.base):\n", new="there.version < 0):\n",
         tests=(DISTIL + "test_a_page_that_changed_while_the_model_answered_is_read_again_and_nothing_is_paid_twice",),
+    ),
+    Planted(
+        name="who had opened a merged project is answered as if it were there", guarantee="G12", layer="contract",
+        file="api/base.py", old="            require_unmerged(conn, self._project_id)\n            return act(",
+        new="            return act(",
+        tests=(HANDLES + "test_whoever_had_opened_the_source_is_told_where_it_is_before_anything_is_looked_for",),
     ),
 )  # fmt: skip
 

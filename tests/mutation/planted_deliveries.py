@@ -16,6 +16,7 @@ MERGED = "tests/contract/test_merged_changes.py::"
 OTHERS = "tests/contract/workstreams/test_packets_of_others.py::"
 PACKETS = "tests/contract/workstreams/test_packets.py::"
 PUBLISHING = "tests/nats/test_publishing.py::"
+SUB_AGENTS = "tests/contract/workstreams/test_sub_agents.py::"
 TAKING = "tests/nats/test_taking.py::"
 WEBHOOKS = "tests/contract/engine/test_webhooks.py::"
 COMMIT_BETWEEN = "[conn.raw.execute(sql) for sql in ('commit', 'begin immediate', 'savepoint call')]"
@@ -164,6 +165,13 @@ _WEBHOOKS = (
 )  # fmt: skip
 
 _LAUNCHES = (
+    Planted(
+        name="sub-agents of a session that is linked late stay out", guarantee="G11", layer="contract",
+        file="store/launch_sessions.py",
+        old="    below = [stream for (stream,) in conn.rows(_LINK_BELOW, {**asked, \"launches\": json.dumps(linked)})]\n",
+        new="    below: list[int] = []\n",
+        tests=(SUB_AGENTS + "test_sub_agents_of_a_session_that_is_linked_late_are_linked_with_it",),
+    ),
     Planted(
         name="accepting an older packet moves the cursor back", guarantee="G11", layer="contract",
         file="store/launch_sessions.py",

@@ -218,7 +218,7 @@ def test_the_launches_of_a_workstream_are_paged_and_each_shows_the_words_that_it
 
 def test_a_day_is_slid_to_and_shows_what_was_believed_then(site: str, tab: Tab) -> None:
     tab.go(f"{site}/subjects/marta")
-    later = tab.page.locator(".life", has_text="Ana lives in Braga")
+    later = tab.page.locator(".life", has_text="Marta moved to Porto")
     expect(later).to_be_visible()
     tab.page.get_by_role("slider").press("Home")
     tab.page.wait_for_url(re.compile("as_of=20"))

@@ -149,7 +149,7 @@ def set_aside(conn: Connection, letter: Letter) -> None:
 
     It is of the project that the message is for; where there is none, of the default one.
     """
-    project = find_project(conn, letter.project) or get_project(conn, DEFAULT_PROJECT)
+    project = find_project(conn, letter.project or DEFAULT_PROJECT) or get_project(conn, DEFAULT_PROJECT)
     args = {"stream": letter.stream, "made_at": letter.made_at, "seq": letter.seq}
     schedule(conn, [Schedule(
         kind=TAKE_MESSAGE, key=f"message {letter.seq} of {letter.stream} @{letter.made_at}", project=project.id,

@@ -15,7 +15,8 @@ from everkept.domain.nats_seen import NatsSeen
 class Letter:
     """One message of the stream of events."""
 
-    project: str
+    project: str | None
+    """None: whichever project a session in it belongs to."""
     key: str
     """What its sender calls it (`Nats-Msg-Id`); where nothing, its place in the stream."""
     data: bytes

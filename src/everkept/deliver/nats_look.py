@@ -31,4 +31,5 @@ async def _published(link: NatsLink) -> dict[str, int]:
         info = await link.stream.stream_info(
             settings.changes_stream, subjects_filter=all_subjects(settings.prefix, "changes")
         )
-    return {project_of(settings.prefix, subject): count for subject, count in (info.state.subjects or {}).items()}
+    counted = ((project_of(settings.prefix, subject), count) for subject, count in (info.state.subjects or {}).items())
+    return {project: count for project, count in counted if project is not None}

@@ -53,6 +53,8 @@ async def _take_messages(application: Application, letter: Letter, given: dict[s
     thread = given.pop("thread")
     if not isinstance(thread, str) or not thread:
         raise InvalidInput("thread: it must be a name", field="thread")
+    if letter.project is None:
+        raise InvalidInput("messages of a thread go to the subject of their project", field="thread")
     subject, messages = parse_append(pydantic_core.to_json(given))
     service = await application.service(letter.project)
     await service.append(thread, messages, subject=subject, key=letter.key)
@@ -60,8 +62,9 @@ async def _take_messages(application: Application, letter: Letter, given: dict[s
 
 async def _take_events(application: Application, letter: Letter, body: EventsBody) -> None:
     """Into the project of the subject only: who may publish there has that project's key, and no other one's."""
-    await application.service(letter.project)
-    ingest = application.ingest(project=letter.project, confined=True)
+    if letter.project is not None:
+        await application.service(letter.project)
+    ingest = application.ingest(project=letter.project, confined=letter.project is not None)
     answers = (await take_body(ingest, body)).records or []
     for answer in answers:
         if answer.postponed is not None:

@@ -52,7 +52,7 @@ def writing_statements() -> dict[str, str]:
     """{SQL as the driver gets it: where it stands} of those that write."""
     found: dict[str, str] = {}
     for where, statement in all_statements().items():
-        sql = str(statement.compile(dialect=sqlite_dialect()))
+        sql = _compile(statement, sqlite_dialect()).sql
         if _WRITES.match(sql):
             found.setdefault(sql, where)
     return found

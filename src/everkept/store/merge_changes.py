@@ -35,7 +35,7 @@ select :target, :new, c.kind, coalesce(
 from changes c left join subjects u on u.id = c.subject_id where c.project_id = :source and c.seq = :old""")
 _GONE = text("delete from changes where project_id = :source and seq <= :last")
 _PARKED = text("""
-update parked_changes set seq = - :new where seq = :old
+update parked_changes set seq = - cast(:new as bigint) where seq = :old
   and webhook_id in (select id from webhooks where project_id = :source)""")
 _FIRST: Final = text("select coalesce(min(seq), 1) from changes where project_id = :target")
 _JOINED: Final = text("""

@@ -150,7 +150,7 @@ def _move_row(conn: Connection, part: Part, stream: int, kind: str, name: str) -
 _GENERATIONS = text("select seq from generations where stream_id = :stream and project_id = :source order by seq")
 _TAKE = text("update projects set finished_seq = finished_seq + :n where id = :target returning finished_seq")
 # Out of the way of the source's own numbers first; reviews follow by their key.
-_NUMBER = text("update generations set seq = - :new where project_id = :source and seq = :old")
+_NUMBER = text("update generations set seq = - cast(:new as bigint) where project_id = :source and seq = :old")
 _SHOW = text("update generations set seq = - seq where project_id = :target and stream_id = :stream and seq < 0")
 _FINISHED = text("select finished_seq from sessions where stream_id = :stream")
 _SESSION = text("""

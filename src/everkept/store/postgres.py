@@ -90,7 +90,7 @@ def without_password(url: str) -> str:
 
 
 class PostgresDatabase:
-    """`database.Database`. The URLs are libpq ones, `postgresql://…`; `direct_url` goes round a pooler to the server."""
+    """`database.Database`. The URLs are libpq ones, `postgresql://…`; `direct_url` passes a pooler by."""
 
     path: Path | None = None
     reads_wait = True

@@ -314,6 +314,7 @@ async def remote_service(url: str, settings: config.Settings, project: str) -> A
 @asynccontextmanager
 async def remote_desk(url: str, settings: config.Settings) -> AsyncIterator[RemoteDesk]:
     """Awake for the hooks of this machine, whose memory is on the server at `url`. Raises InvalidInput."""
+    from everkept.api.nats_sending import NatsSending
     from everkept.api.remote_desk import RemoteDesk
     from everkept.doors.cli.logs import write_logs
     from everkept.doors.python.sending import HooksServer
@@ -321,7 +322,7 @@ async def remote_desk(url: str, settings: config.Settings) -> AsyncIterator[Remo
     write_logs(settings, least="warning")
     server = HooksServer(url, settings.secrets.api_key)
     try:
-        yield RemoteDesk(settings.home, server)
+        yield RemoteDesk(settings.home, NatsSending(settings.nats, server) if settings.nats.drain else server)
     finally:
         await server.close()
 

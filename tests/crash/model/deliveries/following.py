@@ -166,7 +166,6 @@ class Following(Clients):
             must(not held and upto > follower.cursor, "G11", f"{owner} holds {follower.name}, and was refused")
             self.tally["ack.refused"] += 1
         else:
-            must(how != "unread" or upto <= follower.handed_out, "G11", f"{follower.name} acknowledged {upto} unread")
             self._acknowledged(number, follower, upto, held=held, answer=answer)
             self.tally[f"ack.{how}"] += 1
 
@@ -175,6 +174,8 @@ class Following(Clients):
     ) -> None:  # fmt: skip
         cursor = self._cursor(number, follower.name)
         moved = max(follower.cursor, upto)
+        unread = upto > follower.handed_out
+        must(not unread or cursor == follower.cursor, "G11", f"{follower.name} acknowledged {upto} unread")
         if isinstance(answer, Unknown):
             must(cursor in (follower.cursor, moved), "G11", f"{follower.name} is at {cursor}, {upto} was acknowledged")
             self._find_lease(number, follower)
