@@ -29,7 +29,7 @@ Secrecy = Literal["open", "url", "secret"]
 MASK = "********"
 _PREFIX = "EVERKEPT_"
 _DAY_S = 86_400.0
-_NATS_SERVER = r"(nats|tls|wss?)://([^:@/\s,]+:[^@/\s,]+@)?[^@/\s,]+"
+_NATS_SERVER = r"(nats|tls)://([^:@/\s,]+:[^@/\s,]+@)?[^@/\s,]+"
 _PORT = "([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
 
 

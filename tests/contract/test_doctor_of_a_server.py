@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -21,10 +21,10 @@ SAFE = "&options=-c%20synchronous_commit%3Don"
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
+def url() -> str:
     """Of a store on a server, as a role that may do what it must and no more."""
     empty_database()
-    yield ordinary_role() + SAFE
+    return ordinary_role() + SAFE
 
 
 def look(home: Path, url: str) -> Diagnosis:

@@ -168,7 +168,8 @@ _LAUNCHES = (
     Planted(
         name="sub-agents of a session that is linked late stay out", guarantee="G11", layer="contract",
         file="store/launch_sessions.py",
-        old="    below = [stream for (stream,) in conn.rows(_LINK_BELOW, {**asked, \"launches\": json.dumps(linked)})]\n",
+        old="    below = [stream for (stream,) in conn.rows(_LINK_BELOW, "
+            "{**asked, \"launches\": json.dumps(linked)})]\n",
         new="    below: list[int] = []\n",
         tests=(SUB_AGENTS + "test_sub_agents_of_a_session_that_is_linked_late_are_linked_with_it",),
     ),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
+import pytest
 from tests.factories import World
 from tests.nats.broker import Broker
 from tests.nats.test_publishing import publish, tell
 from tests.nats.test_taking import MESSAGE
+from tests.stubs.nats_server import NatsServer, nats_server
 
 from everkept.config import Nats
 from everkept.deliver.nats_look import look_at_nats
@@ -49,6 +52,26 @@ def test_where_nobody_answers_that_is_the_cause_and_no_password_is_told(world: W
     assert "127.0.0.1:1" in finding.what
     assert "secret" not in str(finding)
     assert world.run(look_at_nats(Nats())) is None
+
+
+@pytest.mark.parametrize(("url", "credentials"), [
+    ("nats://127.0.0.1:99999", None), ("nats://[::1", None), ("nats://nowhere.invalid:4222", None),
+    ("nats://127.0.0.1:1", "missing.creds"), ("nats://127.0.0.1:1,nats://127.0.0.1:2", None),
+])  # fmt: skip
+def test_whatever_is_wrong_with_the_address_or_the_credentials_is_a_cause_and_no_crash(
+    world: World, url: str, credentials: str | None
+) -> None:
+    settings = dataclasses.replace(Nats(), url=url, credentials=credentials)
+    [(cause, finding)] = findings(world, settings).items()
+    assert (cause, bool(finding.what)) == ("nats_unreachable", True)
+
+
+def test_a_server_that_refuses_us_is_a_cause(world: World, server: NatsServer, tmp_path: Path) -> None:
+    with nats_server(tmp_path / "guarded", "--user", "ana", "--pass", "secret") as guarded:
+        settings = dataclasses.replace(Nats(), url=guarded.url.replace("//", "//ana:wrong@"))
+        assert "uthorization" in findings(world, settings)["nats_unreachable"].what
+        right = dataclasses.replace(settings, url=guarded.url.replace("//", "//ana:secret@"), take=False, publish=False)
+        assert seen(world, right).connected
 
 
 def test_a_stream_that_is_missing_is_said_and_not_made_by_a_look(broker: Broker, world: World, settings: Nats) -> None:

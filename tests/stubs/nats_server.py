@@ -15,8 +15,9 @@ PROGRAM = Path(sysconfig.get_path("scripts")) / "nats-server"
 class NatsServer:
     """Keeps its files and its port over restarts."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
+        self._options = options
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port: int = free.getsockname()[1]
         self._process: subprocess.Popen[str] | None = None
@@ -33,7 +34,7 @@ class NatsServer:
         """Returns once it answers."""
         address = ["-a", "127.0.0.1", "-p", str(self.port)]
         self._process = subprocess.Popen(
-            [PROGRAM, *address, "-js", "-sd", str(self.folder)], stderr=subprocess.PIPE, text=True
+            [PROGRAM, *address, "-js", "-sd", str(self.folder), *self._options], stderr=subprocess.PIPE, text=True
         )
         assert self._process.stderr is not None
         told = []
@@ -52,8 +53,8 @@ class NatsServer:
 
 
 @contextmanager
-def nats_server(folder: Path) -> Iterator[NatsServer]:
-    server = NatsServer(folder)
+def nats_server(folder: Path, *options: str) -> Iterator[NatsServer]:
+    server = NatsServer(folder, *options)
     server.start()
     try:
         yield server

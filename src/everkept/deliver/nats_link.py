@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from everkept.config import Nats
-from everkept.errors import ExtraMissing, Unavailable
+from everkept.errors import ConfigInvalid, ExtraMissing, Unavailable
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -43,7 +43,8 @@ class NatsLink:
 
 @asynccontextmanager
 async def connected(settings: Nats) -> AsyncIterator[NatsLink]:
-    """Raises Unavailable where no server answers or it refuses us, ExtraMissing where the extra `nats` is missing."""
+    """Raises Unavailable where no server answers or it refuses us, ExtraMissing where the extra `nats` is missing, and
+    ConfigInvalid."""
     try:
         from nats.aio.client import Client
     except ModuleNotFoundError as error:
@@ -58,8 +59,9 @@ async def connected(settings: Nats) -> AsyncIterator[NatsLink]:
             await _connect(client, link, settings.url.split(","))
         yield link
     finally:
-        with contextlib.suppress(Unavailable), our_errors(settings):
-            await client.close()
+        if client.is_connected or client.is_connecting:  # the client cannot close what was never opened
+            with contextlib.suppress(Unavailable), our_errors(settings):
+                await client.close()
 
 
 async def _connect(client: Client, link: NatsLink, servers: list[str]) -> None:
@@ -82,6 +84,10 @@ async def _connect(client: Client, link: NatsLink, servers: list[str]) -> None:
         )  # fmt: skip
     except NoServersError as error:
         raise (reasons[-1] if reasons else error) from error
+    except ValueError as error:
+        raise ConfigInvalid(f"nats.url cannot be read: {error}", key="nats.url") from error
+    except ModuleNotFoundError as error:
+        raise ExtraMissing(f"nats.credentials needs {error.name}: pip install 'everkept[nats]'") from error
 
 
 @contextmanager

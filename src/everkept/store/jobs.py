@@ -62,7 +62,8 @@ on conflict(kind, key) do update set
   due_at = case
     when jobs.state in ('done', 'discarded') then excluded.due_at
     when jobs.state = 'dead' then
-      case when :rearm_dead = 1 and excluded.due_at < cast(:now as bigint) + :dead_wait then cast(:now as bigint) + :dead_wait
+      case when :rearm_dead = 1 and excluded.due_at < cast(:now as bigint) + :dead_wait
+             then cast(:now as bigint) + :dead_wait
            when :rearm_dead = 1 then excluded.due_at else jobs.due_at end
     when jobs.state = 'leased' and jobs.generation = jobs.leased_generation then excluded.due_at
     when :debounce_max >= 0 then

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from weakref import WeakKeyDictionary
 
 import psycopg
 import structlog
@@ -30,13 +31,14 @@ PREPARING: Final = 7_411_002
 STATEMENT_S: Final = 60
 IDLE_S: Final = 60
 """How long a transaction may stand idle before the server ends it: a frozen process must not hold up the others."""
-_SETTINGS: Final = (
-    ("statement_timeout", f"{STATEMENT_S}s"),
-    ("idle_in_transaction_session_timeout", f"{IDLE_S}s"),
-    ("client_encoding", "utf8"),
-    ("timezone", "UTC"),
-    ("jit", "off"),  # it costs more than any statement of ours
-)
+# All of it holds for the transaction alone, and in one trip: behind a pooler the next one is on another connection.
+_SET: Final = f"""
+set local statement_timeout = '{STATEMENT_S}s';
+set local idle_in_transaction_session_timeout = '{IDLE_S}s';
+set local jit = off;"""  # it costs more than any statement of ours
+_CLOCK: Final = "select (extract(epoch from clock_timestamp()) * 1000000)::bigint"
+_READ: Final = f"begin isolation level repeatable read read only; {_SET} {_CLOCK}"
+_WRITE: Final = f"begin; {_SET} select pg_advisory_xact_lock({WRITING}); {_CLOCK}"
 
 
 class _NumberLoader(Loader):
@@ -55,18 +57,15 @@ class _TextDumper(StrDumper):
 
 
 class _DatabaseClock:
-    """The database's wall clock, read once a transaction; between two reads this machine's monotonic one goes on."""
+    """The database's wall clock, read as a transaction begins; from there this machine's monotonic one goes on."""
 
-    def __init__(self, raw: psycopg.Connection[Any], local: Clock) -> None:
-        self._raw = raw
+    def __init__(self, local: Clock) -> None:
         self._local = local
         self._read_at_s = 0.0
         self._wall_us = 0
 
-    def read(self) -> None:
-        row = self._raw.execute("select (extract(epoch from clock_timestamp()) * 1000000)::bigint").fetchone()
-        assert row is not None
-        self._wall_us, self._read_at_s = row[0], time.monotonic()
+    def set(self, wall_us: int) -> None:
+        self._wall_us, self._read_at_s = wall_us, time.monotonic()
 
     def now_us(self) -> int:
         return self._wall_us + int((time.monotonic() - self._read_at_s) * 1e6)
@@ -102,16 +101,12 @@ class PostgresDatabase:
         self._url = url
         self._direct_url = direct_url or url
         self.name = without_password(url)
-        self._clocks: dict[int, _DatabaseClock] = {}
+        self._clocks: WeakKeyDictionary[psycopg.Connection[Any], _DatabaseClock] = WeakKeyDictionary()
 
     def connect(self, *, read_only: bool) -> psycopg.Connection[Any]:
         raw = self.driver.connect(self._url, autocommit=True, prepare_threshold=None, application_name="everkept")
         raw.adapters.register_loader("numeric", _NumberLoader)
         raw.adapters.register_dumper(str, _TextDumper)
-        for name, value in _SETTINGS:
-            raw.execute("select set_config(%s, %s, false)", (name, value))
-        if read_only:
-            raw.execute("set default_transaction_read_only = on")
         return raw
 
     def connect_once(self, error: Exception) -> Any:
@@ -121,23 +116,25 @@ class PostgresDatabase:
         """The database's, except in tests, which own the time."""
         if not isinstance(clock, SystemClock):
             return clock
-        self._clocks[id(raw)] = ours = _DatabaseClock(raw, clock)
+        self._clocks[raw] = ours = _DatabaseClock(clock)
         return ours
 
     def begin_read(self, raw: Any) -> None:
-        raw.execute("begin isolation level repeatable read read only")
-        self._read_clock(raw)
+        self._begin(raw, _READ)
 
     def end_read(self, raw: Any) -> None:
         if raw.info.transaction_status != TransactionStatus.IDLE and not raw.closed:
             raw.execute("rollback")
 
-    def _read_clock(self, raw: Any) -> None:
-        if (clock := self._clocks.get(id(raw))) is not None:
-            clock.read()
+    def _begin(self, raw: Any, statements: str) -> None:
+        cursor = raw.execute(statements)
+        while cursor.nextset():
+            pass
+        if (clock := self._clocks.get(raw)) is not None:
+            clock.set(cursor.fetchone()[0])
 
     def transactions(self) -> PostgresTransactions:
-        return PostgresTransactions(self._read_clock)
+        return PostgresTransactions(lambda raw: self._begin(raw, _WRITE))
 
     def translate(self, error: Exception) -> Exception:
         return translate(error)
@@ -250,13 +247,11 @@ class PostgresTransactions:
     Every rule about the order of what is written then holds by itself, whatever process wrote before.
     """
 
-    def __init__(self, read_clock: Any) -> None:
-        self._read_clock = read_clock
+    def __init__(self, begin: Callable[[Any], None]) -> None:
+        self._begin = begin
 
     def begin(self, raw: Any) -> None:
-        raw.execute("begin")
-        raw.execute("select pg_advisory_xact_lock(%s)", (WRITING,))
-        self._read_clock(raw)
+        self._begin(raw)
 
     def is_open(self, raw: Any) -> bool:
         if raw.closed:

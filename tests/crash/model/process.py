@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.crash.model.calls import effect_of, lease_of
 from tests.crash.model.gated import Gated
 from tests.crash.model.ground import Ground
 from tests.crash.model.oracle import HeldLease, Message, Oracle, Violation, must
@@ -23,7 +24,6 @@ from everkept.domain.jobs import Done, Lease, Snooze
 from everkept.errors import LeaseLost, RateLimited, SubjectMoved
 from everkept.ports.clock import VirtualClock
 from everkept.store.jobs import Claimed
-from everkept.work.job import JobContext
 
 SPENDS_NOTHING = ("rate_limited", "provider_down", "over_budget", "subject_moved", "store_unavailable", "store_full")
 WITHOUT_LEASE = ("begin_ask", "commit_reply", "judge_reply", "refuse_finish", "clean_file")
@@ -66,9 +66,9 @@ class Process(Ground):
         if not worker.alive or self.dead:
             raise asyncio.CancelledError
         name = function.__name__
-        lease = _lease_of(function, args)
+        lease = lease_of(function, args)
         held = None if lease is None else self._held(lease)
-        before = None if lease is None else self._effect_of(lease)
+        before = None if lease is None else effect_of(self.rows, lease)
         paid = self._paid.pop(_task(), None)
         must(
             paid is None or name in ("commit_reply", "_fail", "_book"),
@@ -281,35 +281,13 @@ class Process(Ground):
 
     # ---- effect and completion are one (G6)
 
-    def _effect_of(self, lease: Lease) -> tuple[Any, ...] | None:
-        """(the job as it is booked, what its effect would change)."""
-        effects = {
-            "open_window": ("select covered_seq from streams where id = ?", (lease.key,)),
-            "summarise_episode": (
-                "select summary_at from slices where window_id = ? and slice = ?", tuple(lease.key.split("."))
-            ),
-            "extract_facts": (
-                "select facts_at, (select count(*) from facts f where f.window_id = slices.window_id) from slices"
-                " where window_id = ? and slice = ?", tuple(lease.key.split("."))
-            ),
-            "fold_summary": ("select summary_through from streams where id = ?", (lease.key,)),
-            "judge_conflicts": (
-                "select count(*) from verdicts where subject_id = ? and verdict is null", (lease.key,)
-            ),
-        }  # fmt: skip
-        booked = self.rows("select state, fence, owner from jobs where id = ?", lease.job)
-        if lease.kind not in effects:
-            return booked, ()
-        sql, params = effects[lease.kind]
-        return booked, self.rows(sql, *params)
-
     def _both_or_neither(self, lease: Lease, before: tuple[Any, ...] | None) -> None:
         """A call that was cut off: looked at after what was not committed is gone."""
         if before is None:
             return
         if self.dead:
             self.connections.drop()
-        after = self._effect_of(lease)
+        after = effect_of(self.rows, lease)
         assert after is not None
         still_leased = after[0] == before[0]
         must(
@@ -354,22 +332,6 @@ def _task() -> asyncio.Task[Any] | None:
         return asyncio.current_task()
     except RuntimeError:
         return None
-
-
-def _lease_of(function: Callable[..., Any], args: Sequence[Any]) -> Lease | None:
-    """The lease under which a worker's call would write; None for calls that need none."""
-    match function.__name__:
-        case "_commit":
-            context: JobContext = function.__self__  # type: ignore[attr-defined]
-            return context.lease
-        case "_book" | "erase_chunk":
-            lease: Lease = args[0]
-            return lease
-        case "_fail":
-            failed: JobContext = args[0]
-            return failed.lease
-        case _:
-            return None
 
 
 def words_of(messages: Sequence[Message]) -> set[str]:
