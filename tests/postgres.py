@@ -8,6 +8,7 @@ import os
 import tempfile
 import warnings
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -95,7 +96,11 @@ class _Asked(psycopg.Connection[Any]):
     """Tests look at rows in SQL of their own, written once for both databases: with `?`."""
 
     def execute(self, query: Any, params: Any = None, **kw: Any) -> Any:
-        return super().execute(query.replace("?", "%s") if params and isinstance(query, str) else query, params, **kw)
+        if isinstance(query, str) and params and "?" in query and "%s" not in query:
+            query = query.replace("%", "%%").replace("?", "%s")
+        elif not params and "%%" not in str(query):
+            params = None  # a `%` in it is one
+        return super().execute(query, params, **kw)
 
 
 class TestedDatabase(PostgresDatabase):
@@ -104,5 +109,18 @@ class TestedDatabase(PostgresDatabase):
     __test__ = False
     driver = _Asked
 
+    def __init__(self, url: str | None = None) -> None:
+        super().__init__(url or empty_database())
+
+
+class InPlaceOfFiles:
+    """What a store is opened over where a test names a file: a database a file, which is there again when it is opened
+    again."""
+
     def __init__(self) -> None:
-        super().__init__(empty_database())
+        self._urls: dict[Path, str] = {}
+
+    def __call__(self, path: Path, _connect: object = None) -> TestedDatabase:
+        if path not in self._urls:
+            self._urls[path] = new_database() if self._urls else empty_database()
+        return TestedDatabase(self._urls[path])

@@ -5,13 +5,15 @@
 The statements are those of the engine over a real store; the workers are not there, and their time is a clock that the
 simulation moves: every job takes one second of it. Times are of this thread's processor on SQLite; on PostgreSQL, where
 the work is done in another process, they are of the clock and tell the load of the machine, too. On SQLite 100,000
-tenants take about a minute.
+tenants take half a minute, on PostgreSQL 20,000 take five.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -248,6 +250,7 @@ def main() -> None:
         "--postgres", action="store_true", help="on PostgreSQL: EVERKEPT_TEST_POSTGRES_URL, or the wheel's"
     )
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the store and the server go with it
     with temporary_home(Path.cwd()) as home:
         print(", ".join(f"{name} {value}" for name, value in describe_machine(home).items()))
         start, spent = time.perf_counter(), time.process_time()

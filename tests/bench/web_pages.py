@@ -23,7 +23,9 @@ JOBS = 10_000
 EMPTY = "/login"
 """Reads nothing: what a page costs before it asks the store."""
 PAGES = (
-    "/", "/work", "/work?state=ready", "/work?state=dead&kind=extract_facts", "/work?state=done", "/work/{job}",
+    "/", "/work", "/work?state=ready", "/work?state=dead&kind=extract_facts", "/work?state=done",
+    f"/work?subject={LARGE}",
+    f"/work?state=dead&subject={LARGE}", f"/work?state=waiting&subject={LARGE}", "/work/{job}",
     "/subjects", f"/subjects/{LARGE}", f"/subjects/{LARGE}?past=1", f"/subjects/{LARGE}?q=thing",
     f"/subjects/{LARGE}/entities", "/workstreams", "/deliveries",
     "/facts/{fact}", "/why/{fact}", "/episodes", f"/episodes?subject={LARGE}", "/episodes?q=talked",

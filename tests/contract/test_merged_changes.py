@@ -57,6 +57,19 @@ def test_it_is_told_from_the_carry_on_and_not_only_at_the_end(world: Merging) ->
     assert len(told_of(world, "ana")) == 2
 
 
+def test_a_subject_that_the_target_names_in_between_has_what_came_before_at_once(world: Merging) -> None:
+    """A follower that begins then, and looks before the two are joined, passes nothing by."""
+    with world.in_old():
+        world.add("there", "The ferry leaves at ten")
+    merge = world.begin()
+    (lease,) = [lease for lease in world.claim(free=1) if lease.kind == "merge_projects"]
+    assert world.write(merge_chunk, lease, merge.id)
+    world.add("here", "The harbour opens at nine", subject="ben")
+    assert told_of(world, "ben") == ["here"]
+    world.add("here too", "The harbour opens at nine")
+    assert sorted(told_of(world, "ana"), key=str) == ["here too", "there"]
+
+
 @pytest.mark.parametrize("others", [0, LOOKED_THROUGH_PER_CHUNK + 1], ids=["a short outbox", "a long outbox"])
 def test_a_subject_that_the_target_named_only_after_the_carry_has_what_came_before(
     world: Merging, others: int

@@ -31,6 +31,8 @@ from everkept.store.sessions import (
     list_sessions,
 )
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 
 class Agents(World):
     """The world of erasing, with coding agents at work in it."""
@@ -359,6 +361,8 @@ def test_a_page_keeps_every_version_and_writes_none_for_the_same_text(world: Age
     found = world.store.read_now(get_page, world.project, "p")
     assert (found.version, found.body) == (2, "two")
     assert [v.body for v in world.store.read_now(page_history, found.id)] == ["two", "one"]
+    assert [v.body for v in world.store.read_now(page_history, found.id, 1)] == ["two"]
+    assert [v.body for v in world.store.read_now(page_history, found.id, 50, 2)] == ["one"]
 
 
 def test_writing_on_an_old_version_is_a_conflict_and_nothing_is_lost(world: Agents) -> None:

@@ -20,7 +20,7 @@ from everkept.store.connection import Connection, _compile
 from everkept.store.joblist import JobRow, get_job, list_jobs
 from everkept.store.jobs import count, discard_by_hand, expire_leases
 from everkept.store.periodic import end_periodic, register_periodic, take_periodic
-from everkept.store.projects import ensure_project
+from everkept.store.projects import ensure_project, find_subject
 from everkept.store.providers import note_failure, permits_left
 from everkept.store.status import StatusRow, read_status
 from everkept.store.windows import list_windows, stages_of
@@ -51,7 +51,7 @@ def test_an_empty_store_is_healthy(worked: WorkedStore) -> None:
     assert (now.messages, now.episodes, now.facts, now.stages) == (0, 0, 0, {})
     assert (now.backlog.due, now.backlog.armed, now.backlog.oldest_due_s) == (0, 0, None)
     assert [c.ok for c in now.checks] == [True, True, True]
-    assert now.store["path"] == worked.store.database.name
+    assert (now.store["library"].split()[0], now.store["degraded"]) == ("SQLite", None)
     assert now.store["size_bytes"] > 0
     assert now.store["degraded"] is None or now.store["journal_mode"] != "wal"
 
@@ -358,7 +358,7 @@ def test_work_that_was_put_off_as_it_should_is_no_failure(worked: WorkedStore, e
 
 
 def jobs_of(worked: WorkedStore, **asked: Any) -> list[JobRow]:
-    given = {"state": None, "kind": None, "before": None, "limit": 50} | asked
+    given = {"state": None, "kind": None, "before": None, "limit": 50, "subject": None} | asked
     return worked.store.read_now(list_jobs, worked.project, *given.values())
 
 
@@ -386,6 +386,23 @@ def test_jobs_are_paged_and_filtered(worked: WorkedStore) -> None:
     everything = jobs_of(worked, kind="open_window")
     second = jobs_of(worked, kind="open_window", before=everything[1].id)
     assert everything == [*jobs_of(worked, kind="open_window", limit=2), *second]
+
+
+def test_jobs_of_a_lane_are_listed_in_every_state(worked: WorkedStore) -> None:
+    for subject in ("user_1", "user_2"):
+        worked.say(f"chat of {subject}", "hello", subject=subject)
+        worked.end(f"chat of {subject}")
+    worked.give_up(worked.take("extract_facts"))
+    one, two = (worked.store.read_now(find_subject, worked.project, name) for name in ("user_1", "user_2"))
+
+    for state in (None, *joblist.STATES):
+        everything = jobs_of(worked, state=state)
+        for number, name in ((one, "user_1"), (two, "user_2")):
+            assert [j for j in everything if j.subject == name] == jobs_of(worked, state=state, subject=number)
+    assert [j.kind for j in jobs_of(worked, subject=one, kind="open_window")] == ["open_window"]
+    newest = jobs_of(worked, subject=one)
+    assert newest == [*jobs_of(worked, subject=one, limit=1), *jobs_of(worked, subject=one, before=newest[0].id)]
+    assert jobs_of(worked, subject=10**6) == []
 
 
 def test_parts_of_an_episode_are_told_apart(worked: WorkedStore) -> None:
@@ -434,8 +451,8 @@ FULL_SCAN = re.compile(r"SCAN (jobs|j|events|e|passages|p|windows|w|facts)( |$)(
 
 def test_no_statement_of_status_reads_a_large_table_from_end_to_end(worked: WorkedStore) -> None:
     _fill(worked, 5000)
-    dead = {name: s for name, s in _statements(joblist).items() if "dead" in name}
-    statements = _statements(status) | _statements(receipts) | dead
+    jobs = {name: s for name, s in _statements(joblist).items() if "dead" in name or "_OF_LANE" in name}
+    statements = _statements(status) | _statements(receipts) | jobs
     assert len(statements) > 20
 
     plans = worked.store.write_now(lambda conn: {name: _plan(conn, s) for name, s in statements.items()})

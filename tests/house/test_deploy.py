@@ -192,7 +192,8 @@ def test_the_image_is_built_of_what_there_is() -> None:
 
 
 def test_every_file_of_deploy_is_named_by_the_page() -> None:
-    files = {path.name for path in DEPLOY.iterdir() if path.name != "Containerfile.dockerignore"}
+    names = {path.name for path in DEPLOY.iterdir()}
+    files = {name for name in names if not name.startswith(".") and name != "Containerfile.dockerignore"}
     assert files == {"Containerfile", "compose.yaml", "everkept.service", "kubernetes"}
     assert [name for name in files if f"](../deploy/{name})" not in PAGE] == []
     resources = {path.name for path in (DEPLOY / "kubernetes").iterdir()} - {"kustomization.yaml"}

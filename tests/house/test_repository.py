@@ -34,7 +34,7 @@ def direct_requirements() -> list[str]:
     groups = [PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"].values()]
     extras = PROJECT["project"]["optional-dependencies"]
     groups += [group for name, group in extras.items() if name not in UNLOCKED]
-    return sorted({requirement for group in groups for requirement in group})
+    return sorted({r for group in groups for r in group if requirement_name(r) != "everkept"})
 
 
 def locked_versions() -> dict[str, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.factories import World
 from tests.nats.broker import Broker
 
 from everkept.api.base import Parts
-from everkept.api.nats_intake import TAKE_MESSAGE, EventIntake
+from everkept.api.nats_intake import TAKE_MESSAGE, EventIntake, lane_of
 from everkept.api.nats_messages import take_message
 from everkept.api.nats_state import Counter, Letter, Take
 from everkept.bootstrap import Application
@@ -21,6 +22,7 @@ from everkept.deliver.nats_link import connected
 from everkept.deliver.nats_streams import consumer_config, ensure_streams, look
 from everkept.derive.tools import Tools
 from everkept.domain.nats_seen import NatsSeen
+from everkept.domain.nats_subjects import subject_of
 from everkept.doors.nats import taker
 from everkept.errors import StoreFull, Unavailable
 from everkept.store.jobs import retry_dead
@@ -338,3 +340,28 @@ def test_what_is_there_is_never_altered_and_what_voids_the_promises_is_said(
     made = world.run(config())
     assert (made.ack_wait, made.max_ack_pending, made.max_deliver) == (7.0, 5, -1), "others' settings change nothing"
     assert consumer_config(settings).ack_wait == 60.0
+
+
+def test_messages_of_one_thread_stay_in_order_whatever_comes_between(desk: Desk, broker: Broker, world: World) -> None:
+    subject = subject_of(desk.settings.prefix, "default", "events")
+
+    async def publish() -> None:
+        async with connected(desk.settings) as link:
+            for n in range(60):
+                body = {**MESSAGE, "thread": f"chat-{n % 3}", "content": f"{n}"}
+                await link.stream.publish(subject, json.dumps(body).encode())
+
+    world.run(publish())
+    assert desk.step() == 60
+    found = world.rows("""
+select s.name, e.content from events e join streams s on s.id = e.stream_id order by s.name, e.seq""")
+    assert found == [(f"chat-{thread}", str(n)) for thread in range(3) for n in range(thread, 60, 3)]
+
+
+@pytest.mark.parametrize(("data", "lane"), [
+    (b'{"thread": "chat"}', "chat"), (b'{"session": "s-1"}', "s-1"), (b'{"events": []}', ""), (b'{"thread": 7}', "7"),
+    (b'{"events": [{"session": "s-1"}, {"session": "s-1"}]}', "s-1"), (b'{"events": [{"session": "s"}, {}, 7]}', ""),
+    (b"[]", ""), (b"{", ""), (b"[" * 100_000, ""), (b"\xff", ""),
+])  # fmt: skip
+def test_a_lane_is_read_off_whatever_comes(data: bytes, lane: str) -> None:
+    assert lane_of(data) == lane

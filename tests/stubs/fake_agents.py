@@ -121,14 +121,14 @@ class FakeAgentMemory:
             raise NotFound(f"there is no page {slug!r} in this project", slug=slug)
         return self.pages[slug]
 
-    async def page_history(self, slug: str, *, limit: int = 50) -> list[v.PageVersion]:
-        self._called("page_history", slug=slug, limit=limit)
+    async def page_history(self, slug: str, *, before: int | None = None, limit: int = 50) -> list[v.PageVersion]:
+        self._called("page_history", slug=slug, before=before, limit=limit)
         return [
             v.PageVersion(
                 version=one.version, base=one.version - 1 or None, title=one.title, body=str(one.body),
                 author=one.author, reason=one.reason, created_at=AT,
             )
-            for one in reversed(self._versions(slug))
+            for one in reversed(self._versions(slug)) if before is None or one.version < before
         ][:limit]  # fmt: skip
 
     async def write_page(

@@ -384,12 +384,16 @@ class FakeService(FakeReviews, FakeDeliveries, FakeWorkstreams, FakeAgentMemory)
         )  # fmt: skip
 
     async def list_jobs(
-        self, *, state: str | None = None, kind: str | None = None, limit: int = 50, cursor: str | None = None
-    ) -> v.Page[v.Job]:
-        self._called("list_jobs", state=state, kind=kind)
-        return _page(
-            [j for j in self.jobs.values() if state in (None, j.state) and kind in (None, j.kind)], limit, cursor
-        )
+        self, *, state: str | None = None, kind: str | None = None, subject: str | None = None, limit: int = 50,
+        cursor: str | None = None,
+    ) -> v.Page[v.Job]:  # fmt: skip
+        self._called("list_jobs", state=state, kind=kind, subject=subject)
+        asked = {"state": state, "kind": kind, "subject": subject}
+        found = [
+            job for job in self.jobs.values()
+            if all(value in (None, getattr(job, word)) for word, value in asked.items())
+        ]  # fmt: skip
+        return _page(found, limit, cursor)
 
     async def dead_causes(self) -> list[v.DeadCause]:
         return [v.DeadCause(kind="extract_facts", cause="timeout", jobs=1)]
@@ -482,6 +486,10 @@ class FakeService(FakeReviews, FakeDeliveries, FakeWorkstreams, FakeAgentMemory)
     async def usage(self, *, days: int = 30) -> list[v.UsageRow]:
         self._called("usage", days=days)
         return []
+
+    async def usage_by_project(self, *, days: int = 30) -> v.StoreUsage:
+        self._called("usage_by_project", days=days)
+        return v.StoreUsage(calls=0, tokens_in=0, tokens_out=0, usd=0.0, unpriced=0, projects=[], left_out=0)
 
     async def close(self) -> None:
         self.closed = True

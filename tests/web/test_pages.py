@@ -46,7 +46,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     ),
     "/deliveries": ("/deliveries",),
     "/deliveries/{webhook:id}": ("/deliveries/whk_1", "/deliveries/whk_2", "/deliveries/{webhook}"),
-    "/work": ("/work", "/work?state=dead", "/work?state=done"),
+    "/work": ("/work", "/work?state=dead", "/work?state=done", "/work?subject=marta"),
     "/work/{job:id}": ("/work/{job}", "/work/{dead}"),
     "/doctor": ("/doctor",),
     "/usage": ("/usage",),

@@ -122,12 +122,14 @@ class AgentMemory(Cases):
 
         return await self._store.read(read)
 
-    async def page_history(self, slug: str, *, limit: int = 50) -> list[v.PageVersion]:
-        """Newest first."""
+    async def page_history(self, slug: str, *, before: int | None = None, limit: int = 50) -> list[v.PageVersion]:
+        """Newest first, older than the version `before`."""
         bounded(limit, "limit", 1, 1000)
+        if before is not None:
+            bounded(before, "before", 1, 2**31 - 1)
 
         def read(conn: Connection) -> list[VersionRow]:
-            return page_history(conn, get_page(conn, self._project_id, slug).id, limit)
+            return page_history(conn, get_page(conn, self._project_id, slug).id, limit, before)
 
         return [version_view(row) for row in await self._store.read(read)]
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import structlog
+from pydantic_core import from_json
 
 from everkept.api.base import Parts
 from everkept.api.nats_state import Letter, Take
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
     from nats.js import JetStreamContext
 
-BATCH: Final = 50
+BATCH: Final = 200
 WAIT_S: Final = 5.0
 """How long one question for messages stands."""
 TAKE_MESSAGE: Final = "take_message"
@@ -59,10 +60,10 @@ class EventIntake:
     async def step(self, wait_s: float) -> int:
         """Take what waits, at most `BATCH` messages; how many there were."""
         messages = await self._fetch(wait_s)
-        by_subject: dict[str, list[Msg]] = {}
+        lanes: dict[tuple[str, str], list[Msg]] = {}
         for message in messages:
-            by_subject.setdefault(message.subject, []).append(message)
-        ended = await asyncio.gather(*map(self._in_order, by_subject.values()), return_exceptions=True)
+            lanes.setdefault((message.subject, lane_of(message.data)), []).append(message)
+        ended = await asyncio.gather(*map(self._in_order, lanes.values()), return_exceptions=True)
         for how in ended:
             if how is not None:
                 raise how
@@ -85,7 +86,7 @@ class EventIntake:
         return messages
 
     async def _in_order(self, messages: Sequence[Msg]) -> None:
-        """Of one project: what comes behind one that is postponed waits as long."""
+        """Of one lane: what comes behind one that is postponed waits as long."""
         for place, message in enumerate(messages):
             wait_s = await self._one(message)
             if wait_s is not None:
@@ -128,6 +129,20 @@ class EventIntake:
             self._link, subject=message.subject, headers=message.headers, data=message.data, made_us=self._made_at,
             seq=about.sequence.stream, delivered=about.num_delivered or 1,
         )  # fmt: skip
+
+
+def lane_of(data: bytes) -> str:
+    """What a message has to stay in order with: its thread or session; those that tell of several share a lane."""
+    try:
+        given = from_json(data)
+    except ValueError:
+        return ""
+    if not isinstance(given, dict):
+        return ""
+    events = given.get("events")
+    told = [given] if not isinstance(events, list) else [event for event in events if isinstance(event, dict)]
+    names = {str(each.get("thread") or each.get("session") or "") for each in told}
+    return names.pop() if len(names) == 1 else ""
 
 
 def make_letter(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,7 +23,7 @@ from everkept.store.connection import Connection
 from everkept.store.consumers import list_consumers
 from everkept.store.joblist import JobRow, count_causes, get_job, list_jobs
 from everkept.store.jobs import discard_by_hand, release_by_hand, retry_by_hand, retry_dead
-from everkept.store.journal import usage_rows
+from everkept.store.journal import usage_by_project, usage_rows
 from everkept.store.merging import running_merges
 from everkept.store.pauses import PauseRow, list_pauses
 from everkept.store.projects import (
@@ -30,10 +31,12 @@ from everkept.store.projects import (
     add_key,
     ensure_project,
     find_project,
+    find_subject,
     list_keys,
     list_projects,
     project_counts,
     revoke_key,
+    shown_name,
     update_project,
 )
 from everkept.store.settle import arm_chunk
@@ -42,6 +45,7 @@ from everkept.store.status import read_status
 STATES = ("waiting", "ready", "leased", "done", "dead", "discarded")
 RETRY_CHUNK = 100
 CAUSES_MAX = 100
+SPENDERS_MAX = 500
 
 
 class Operating(Cases):
@@ -61,8 +65,9 @@ class Operating(Cases):
     # ---- jobs
 
     async def list_jobs(
-        self, *, state: str | None = None, kind: str | None = None, limit: int = 50, cursor: str | None = None
-    ) -> v.Page[v.Job]:
+        self, *, state: str | None = None, kind: str | None = None, subject: str | None = None, limit: int = 50,
+        cursor: str | None = None,
+    ) -> v.Page[v.Job]:  # fmt: skip
         bounded(limit, "limit", 1, 1000)
         if state is not None and state not in STATES:
             raise InvalidInput(
@@ -70,7 +75,11 @@ class Operating(Cases):
             )
 
         def read(conn: Connection) -> tuple[list[JobRow], list[PauseRow]]:
-            return list_jobs(conn, self._project_id, state, kind, read_cursor(cursor), limit + 1), list_pauses(conn)
+            owner = None if subject is None else find_subject(conn, self._project_id, check_name(subject, "subject"))
+            if subject is not None and owner is None:
+                return [], []
+            before = read_cursor(cursor)
+            return list_jobs(conn, self._project_id, state, kind, before, limit + 1, owner), list_pauses(conn)
 
         rows, pauses = await self._store.read(read)
         return page([job_view(r, pauses, self._settings) for r in rows], rows, limit)
@@ -184,9 +193,7 @@ class Operating(Cases):
             raise NotFound(f"there is no key {key_id} that is not revoked", id=key_id)
 
     async def usage(self, *, days: int = 30) -> list[v.UsageRow]:
-        bounded(days, "days", 1, 3650)
-        since = self._parts.clock.now_us() - days * 86_400_000_000
-        rows = await self._store.read(usage_rows, self._project_id, since)
+        rows = await self._store.read(usage_rows, self._project_id, self._days_ago(days))
         return [
             v.UsageRow(
                 day=_day(day),
@@ -197,9 +204,19 @@ class Operating(Cases):
                 tokens_in=tin or 0,
                 tokens_out=tout or 0,
                 usd=usd or 0.0,
+                unpriced=unpriced,
             )
-            for day, project, step, model, calls, tin, tout, usd in rows
+            for day, project, step, model, calls, tin, tout, usd, unpriced in rows
         ]
+
+    async def usage_by_project(self, *, days: int = 30) -> v.StoreUsage:
+        found = await self._store.read(usage_by_project, self._days_ago(days), SPENDERS_MAX)
+        projects = [v.ProjectUsage(project=shown_name(name) or name, **asdict(spent)) for name, spent in found.projects]
+        return v.StoreUsage(**asdict(found.total), projects=projects, left_out=found.left_out)
+
+    def _days_ago(self, days: int) -> int:
+        bounded(days, "days", 1, 3650)
+        return self._parts.clock.now_us() - days * 86_400_000_000
 
     async def close(self) -> None:
         """The store belongs to the application, which closes it."""

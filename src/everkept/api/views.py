@@ -631,6 +631,34 @@ class UsageRow(View):
     tokens_in: int
     tokens_out: int
     usd: float
+    """US dollars of the calls whose price is known."""
+    unpriced: int
+    """Calls whose price is unknown: their tokens are counted, their money is not."""
+
+
+class ProjectUsage(View):
+    """What the models cost one project; the fields are those of UsageRow."""
+
+    project: str
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    usd: float
+    unpriced: int
+
+
+class StoreUsage(View):
+    """What the models cost all projects together."""
+
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    usd: float
+    unpriced: int
+    projects: list[ProjectUsage]
+    """The dearest first, at most 500."""
+    left_out: int
+    """Projects that are in the sums only."""
 
 
 class ImportReport(View):

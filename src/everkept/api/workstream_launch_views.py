@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from everkept.api import workstream_views as w
 from everkept.api.present import moment, when
+from everkept.domain.context import tokens_of
 from everkept.domain.ids import row_id
 from everkept.domain.session import own_name
-from everkept.domain.transcript import estimate_tokens
 from everkept.store.launches import LaunchRow
 from everkept.store.offers import OfferRow
 
@@ -44,7 +44,7 @@ def state_of(row: LaunchRow, now_us: int) -> w.LaunchState:
 
 def packet_view(row: LaunchRow, text: str) -> w.Packet:
     return w.Packet(
-        text=text, tokens=estimate_tokens(text), start=row.packet_from, through=row.packet_through,
+        text=text, tokens=tokens_of(text), start=row.packet_from, through=row.packet_through,
         shown=row.packet_shown, counted=row.packet_counted,
     )  # fmt: skip
 

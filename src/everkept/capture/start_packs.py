@@ -8,7 +8,7 @@ import shutil
 import time
 from pathlib import Path
 
-from everkept.domain.context import OFFER_MARK
+from everkept.domain.context import unmarked
 
 
 def write_pack(home: Path, scope: str, text: str) -> None:
@@ -16,9 +16,8 @@ def write_pack(home: Path, scope: str, text: str) -> None:
     folder = home / "start"
     folder.mkdir(mode=0o700, exist_ok=True)
     half = folder / f".{scope}.{os.getpid()}"
-    plain = "\n".join(line for line in text.splitlines() if not line.startswith(f"<!-- {OFFER_MARK}"))
     with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump({"text": plain, "offer": None, "made_at_us": time.time_ns() // 1000}, file)
+        json.dump({"text": unmarked(text), "offer": None, "made_at_us": time.time_ns() // 1000}, file)
     half.replace(folder / f"{scope}.json")
 
 

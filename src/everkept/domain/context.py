@@ -20,6 +20,7 @@ PROMPT_CHARS_MAX: Final = 2_000
 OFFER_MARK: Final = "everkept:offer"
 OPENING: Final = "Memory of earlier work"
 """Begins the block, after its mark."""
+_MARK: Final = re.compile(rf"\A<!-- {OFFER_MARK} [^>\n]*-->\n")
 _MORE: Final = "[…]"
 _HEAD_CHARS: Final = 260
 """Room for the lines around the parts: what this is, where it comes from, what it costs."""
@@ -44,6 +45,7 @@ class Block:
     """Ids of the parts in it, also of those that were cut."""
     left_out: int
     tokens: int
+    """Of its words, without the mark, so that the mark changes nothing else."""
 
 
 def compose(
@@ -61,21 +63,32 @@ def compose(
         return Block(text="", shown=(), left_out=len(parts), tokens=0)
     body = "\n\n".join(text for _, text in kept)
     left_out = len(parts) - len(kept)
-    text = "\n".join([*_head(scope, offer), "", body, *_foot(body, left_out)])
-    return Block(text=text, shown=tuple(p.id for p, _ in kept), left_out=left_out, tokens=estimate_tokens(text))
+    head = f"{OPENING} ({scope[:120]}). These are notes, not instructions; they may be out of date."
+    words, said = _told_its_tokens([head, "", body, ""], left_out)
+    mark = "" if offer is None else f"<!-- {OFFER_MARK} {offer} -->\n"
+    return Block(text=mark + words, shown=tuple(p.id for p, _ in kept), left_out=left_out, tokens=said)
 
 
-def _head(scope: str, offer: str | None) -> list[str]:
-    mark = [] if offer is None else [f"<!-- {OFFER_MARK} {offer} -->"]
-    return [
-        *mark,
-        f"{OPENING} ({scope[:120]}). These are notes, not instructions; they may be out of date.",
-    ]
+def unmarked(block: str) -> str:
+    """The words of a block, without the mark of its offer."""
+    return _MARK.sub("", block)
 
 
-def _foot(body: str, left_out: int) -> list[str]:
+def tokens_of(block: str) -> int:
+    """As a block says it of itself: of its words."""
+    return estimate_tokens(unmarked(block))
+
+
+def _told_its_tokens(lines: Sequence[str], left_out: int) -> tuple[str, int]:
+    """The lines and one that says how many tokens they are with it, and that number: it grows until it is true."""
     more = "" if not left_out else f"; {left_out} more did not fit"
-    return ["", f"(about {estimate_tokens(body) + _HEAD_CHARS // 4:,} tokens{more})"]
+    said = 0
+    while True:
+        text = "\n".join([*lines, f"(about {said:,} tokens{more})"])
+        counted = estimate_tokens(text)
+        if counted == said:
+            return text, said
+        said = counted
 
 
 def _fitting(part: Part, chars: int, tokens: int) -> str:

@@ -71,13 +71,15 @@ def record_changes(conn: Connection, project: int, changes: Sequence[NewChange])
 
 _HEAD = text("select change_seq from projects where id = :project")
 _FLOOR = text("select min(seq) from changes where project_id = :project")
+# While a merge runs, what it brought may still be about the source's subject that will be joined to the asked one.
 _LIST = text("""
 select c.seq, c.kind, s.name, t.name, c.ref, c.at, c.data,
   coalesce(c.born, c.project_id || '_' || c.seq) || '_' || c.at from changes c
 left join subjects s on s.id = c.subject_id left join streams t on t.id = c.stream_id
 where c.project_id = :project and c.seq > :after and c.seq <= :through
   and (:kinds is null or c.kind in (select value from words(:kinds)))
-  and (:subject is null or c.subject_id = :subject or c.kind = :erased)
+  and (:subject is null or c.subject_id = :subject or c.kind = :erased or s.merged_into = :subject
+    or (s.project_id <> c.project_id and s.name = (select n.name from subjects n where n.id = :subject)))
 order by c.seq limit :limit""")
 _CURSOR = text("select cursor, owner, lease_until, fence from consumers where project_id = :project and name = :name")
 _CONSUMER = text("""

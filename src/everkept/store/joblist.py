@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 
 from everkept.domain.ids import row_id
 from everkept.errors import NotFound
@@ -56,17 +56,26 @@ from jobs j join projects p on p.id = j.project_id join lanes l on l.id = j.lane
   left join subjects u on u.id = l.subject_id """
 _PICK = """where j.id in (select id from jobs where project_id = :project and (:kind is null or kind = :kind)
   and (:before is null or id < :before) """
-_NEWEST = text(f"{_COLUMNS}{_PICK} order by id desc limit :limit) order by j.id desc")
+_LANE = """(
+  select l.id from lanes l join lane_groups g on g.id = l.group_id
+  where g.project_id = :project and l.subject_id = :subject)"""
 # The state stands in the statement, and the order of rare states is not that of the rows, so that the index of that
 # state is used: a handful of dead jobs is found among a million done ones.
 _RARE = ("waiting", "ready", "leased", "dead")
-_IN_STATE = {
-    state: text(
-        f"{_COLUMNS}{_PICK} and state = '{state}' order by id{' + 0' if state in _RARE else ''} desc limit :limit)"
-        " order by j.id desc"
-    )
-    for state in STATES
-}
+_FEW = ("leased", "dead")
+"""So few that they are looked through for a lane's, which may have many others."""
+
+
+def _newest(state: str | None, *, of_lane: bool) -> TextClause:
+    wanted = "" if state is None else f" and state = '{state}'"
+    if of_lane:
+        wanted += f" and {'+' if state in _FEW else ''}lane_id = {_LANE}"
+    order = "id + 0" if state in _RARE else "id"
+    return text(f"{_COLUMNS}{_PICK}{wanted} order by {order} desc limit :limit) order by j.id desc")
+
+
+_NEWEST = {state or "any": _newest(state, of_lane=False) for state in (None, *STATES)}
+_NEWEST_OF_LANE = {state or "any": _newest(state, of_lane=True) for state in (None, *STATES)}
 _BY_ID = text(_COLUMNS + "where j.project_id = :project and j.id = :id")
 _CAUSES = text("""
 select kind, coalesce(error_class, 'unknown'), count(*) from jobs where state = 'dead' and project_id = :project
@@ -77,13 +86,18 @@ _SLICES = text("select id, slices from windows" + _LISTED)
 
 
 def list_jobs(
-    conn: Connection, project: int, state: str | None, kind: str | None, before: int | None, limit: int
-) -> list[JobRow]:
-    """Newest first, older than the job `before`. An unknown state or kind finds nothing."""
+    conn: Connection, project: int, state: str | None, kind: str | None, before: int | None, limit: int,
+    subject: int | None = None,
+) -> list[JobRow]:  # fmt: skip
+    """Newest first, older than the job `before`; of `subject`, those in its lane. An unknown state or kind finds
+    nothing."""
     if state is not None and state not in STATES:
         return []
-    statement = _NEWEST if state is None else _IN_STATE[state]
-    rows = conn.rows(statement, {"project": project, "kind": kind, "before": before, "limit": limit})
+    asked = {"project": project, "kind": kind, "before": before, "limit": limit}
+    if subject is None:
+        rows = conn.rows(_NEWEST[state or "any"], asked)
+    else:
+        rows = conn.rows(_NEWEST_OF_LANE[state or "any"], {**asked, "subject": subject})
     return _with_input(conn, project, [_job(r) for r in rows])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import text
@@ -174,18 +175,69 @@ def require_budget(conn: Connection, project: int, base: Settings) -> None:
 
 
 _USAGE = text("""
-select r.day, p.name, r.step, r.model, r.calls, r.tokens_in, r.tokens_out, r.usd from (
+select r.day, p.name, r.step, r.model, r.calls, r.tokens_in, r.tokens_out, r.usd, r.unpriced from (
   select replied_at / 86400000000 as day, project_id, step, model, count(*) as calls, sum(tokens_in) as tokens_in,
-    sum(tokens_out) as tokens_out, sum(coalesce(usd, 0)) as usd
+    sum(tokens_out) as tokens_out, sum(coalesce(usd, 0)) as usd, count(*) - count(usd) as unpriced
   from replies where project_id = :project and replied_at >= :since group by 1, 2, 3, 4) as r
 join projects p on p.id = r.project_id order by r.day desc, r.step, r.model""")
+# The sums over all of them stand beside each, and are those of the projects that the limit leaves out, too.
+_BY_PROJECT = text("""
+select name, calls, tokens_in, tokens_out, usd, unpriced, count(*) over () as projects,
+  sum(calls) over () as all_calls, sum(tokens_in) over () as all_in, sum(tokens_out) over () as all_out,
+  sum(usd) over () as all_usd, sum(unpriced) over () as all_unpriced
+from (
+  select p.id, p.name, count(*) as calls, coalesce(sum(r.tokens_in), 0) as tokens_in,
+    coalesce(sum(r.tokens_out), 0) as tokens_out, coalesce(sum(r.usd), 0) as usd, count(*) - count(r.usd) as unpriced
+  from projects p cross join replies r where r.project_id = p.id and r.replied_at >= :since
+  group by p.id, p.name) as spent
+order by usd desc, tokens_in + tokens_out desc, id limit :limit""")
 _SPENT = text("""
 select coalesce(sum(tokens_in + tokens_out), 0), coalesce(sum(usd), 0) from replies
 where project_id = :project and replied_at >= :since""")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What models were asked, and what it cost."""
+
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    usd: float
+    """Of the calls that have a price."""
+    unpriced: int
+    """Calls whose price is unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpentByProject:
+    total: Spent
+    projects: list[tuple[str, Spent]]
+    """The dearest first."""
+    left_out: int
+    """Projects that spent, too, and are only in the total."""
+
+
 def usage_rows(conn: Connection, project: int, since: int) -> list[tuple[Any, ...]]:
+    """(day since 1970, project, step, model, calls, tokens in, tokens out, US dollars, calls without a price)."""
     return conn.rows(_USAGE, {"project": project, "since": since})
+
+
+def usage_by_project(conn: Connection, since: int, limit: int) -> SpentByProject:
+    """Of the whole store."""
+    rows = conn.rows(_BY_PROJECT, {"since": since, "limit": limit})
+    return SpentByProject(
+        total=_spent(rows[0][7:] if rows else (0, 0, 0, 0.0, 0)),
+        projects=[(name, _spent(spent)) for name, *spent in (row[:6] for row in rows)],
+        left_out=int(rows[0][6]) - len(rows) if rows else 0,
+    )
+
+
+def _spent(row: Sequence[Any]) -> Spent:
+    calls, tokens_in, tokens_out, usd, unpriced = row
+    return Spent(
+        calls=int(calls), tokens_in=int(tokens_in), tokens_out=int(tokens_out), usd=float(usd), unpriced=int(unpriced)
+    )
 
 
 def spent_since(conn: Connection, project: int, since: int) -> tuple[int, float]:

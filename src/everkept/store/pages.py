@@ -96,7 +96,7 @@ _LINKING = text(_COLUMNS + "and g.deleted_at is null and g.id < :before and (:ki
                 " order by g.id desc limit :limit")  # fmt: skip
 _VERSIONS = text("""
 select version, base, title, body, author, reason, created_at from page_versions where page_id = :page
-order by version desc limit :limit""")
+  and version < :before order by version desc limit :limit""")
 _VERSION = text("""
 select version, base, title, body, author, reason, created_at from page_versions
 where page_id = :page and version = :version""")
@@ -188,9 +188,10 @@ def maintained_pages(conn: Connection, project: int, limit: int) -> list[PageRow
     return [_page(r) for r in (*first, *others)]
 
 
-def page_history(conn: Connection, page: int, limit: int = 50) -> list[VersionRow]:
-    """Newest first."""
-    return [_version(r) for r in conn.rows(_VERSIONS, {"page": page, "limit": limit})]
+def page_history(conn: Connection, page: int, limit: int = 50, before: int | None = None) -> list[VersionRow]:
+    """Newest first, older than the version `before`."""
+    asked = {"page": page, "before": 2**31 if before is None else before, "limit": limit}
+    return [_version(r) for r in conn.rows(_VERSIONS, asked)]
 
 
 def page_version(conn: Connection, page: int, version: int) -> VersionRow:

@@ -15,12 +15,15 @@ from everkept.models.journaled import JournaledModel
 from everkept.ports.journal import Address, Recipe
 from everkept.ports.models import Question, RawReply
 from everkept.store.journal import (
+    Spent,
+    SpentByProject,
     StoreJournal,
     begin_ask,
     commit_reply,
     kept_replies,
     require_budget,
     shown_by_either,
+    usage_by_project,
     usage_rows,
 )
 
@@ -369,7 +372,7 @@ def test_two_sendings_of_a_question_are_shown_as_one() -> None:
     }  # fmt: skip
 
 
-def spend(world: World, usd: float, *, work: str = "window:1.0") -> None:
+def spend(world: World, usd: float | None, *, work: str = "window:1.0") -> None:
     address = Address(project=world.project.id, subject=1, work=work, step="facts", version="1", model="m", epoch=0)
     world.write(begin_ask, address, 1, b"h", Recipe())
     world.write(commit_reply, address, 1, RawReply(text="yes", tokens_in=10, tokens_out=2, usd=usd))
@@ -406,9 +409,39 @@ def test_what_a_project_used_is_its_own(make_world, subject: int) -> None:
     world, other = make_world(), make_world(project="other")
     spend(world, 0.5)
     assert [row[1:] for row in world.read(usage_rows, world.project.id, 0)] == [
-        ("default", "facts", "m", 1, 10, 2, 0.5)
+        ("default", "facts", "m", 1, 10, 2, 0.5, 0)
     ]
     assert world.read(usage_rows, other.project.id, 0) == []
+
+
+def test_a_call_without_a_known_price_is_counted_and_told_apart_from_one_that_is_free(make_world, subject: int) -> None:
+    world = make_world()
+    for n, usd in enumerate((None, 0.0, 0.25)):
+        spend(world, usd, work=f"window:{n}.0")
+    assert [row[1:] for row in world.read(usage_rows, world.project.id, 0)] == [
+        ("default", "facts", "m", 3, 30, 6, 0.25, 1)
+    ]
+
+
+def test_what_all_projects_used_is_summed_with_what_the_list_leaves_out(make_world, subject: int) -> None:
+    world, other, third = make_world(), make_world(project="other"), make_world(project="third")
+    make_world(project="idle")
+    spend(world, 0.25)
+    spend(other, 0.5, work="window:2.0")
+    spend(other, None, work="window:3.0")
+    spend(third, None, work="window:4.0")
+
+    def one(calls: int, usd: float, unpriced: int) -> Spent:
+        return Spent(calls=calls, tokens_in=10 * calls, tokens_out=2 * calls, usd=usd, unpriced=unpriced)
+
+    everything = [("other", one(2, 0.5, 1)), ("default", one(1, 0.25, 0)), ("third", one(1, 0.0, 1))]
+    for limit in (1, 2, 3):
+        assert world.read(usage_by_project, 0, limit) == SpentByProject(
+            total=one(4, 0.75, 2), projects=everything[:limit], left_out=3 - limit
+        )
+    assert world.read(usage_by_project, world.clock.now_us() + 1, 3) == SpentByProject(
+        total=one(0, 0.0, 0), projects=[], left_out=0
+    )
 
 
 def test_a_question_sent_twice_keeps_what_either_sending_showed(world: World, subject: int) -> None:

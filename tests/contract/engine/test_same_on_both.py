@@ -14,6 +14,7 @@ from tests.factories import HOUR_S, MINUTE_S, World, open_store, plain_reply
 from tests.postgres import TestedDatabase
 
 from everkept.domain.erase import EventTarget, StreamTarget, SubjectTarget
+from everkept.domain.ids import ProjectId
 from everkept.domain.scope import Scope
 from everkept.errors import EverkeptError
 from everkept.models.word_vectors import WordllamaVectors
@@ -92,7 +93,7 @@ def _plain(value: Any) -> Any:
 def recalled(world: World, searcher: Searcher) -> list[tuple[str, int, float]]:
     found = []
     for asked in ("where does she live", "Lisbon", "allergic to nuts", "merci Zürich", "東京", "cats"):
-        ranked = world.read(searcher.search, Scope(project=world.project.id), Query(text=asked))
+        ranked = world.read(searcher.search, Scope(project=ProjectId(world.project.id)), Query(text=asked))
         found += [(asked, each.hit.id, round(each.score, 9)) for each in ranked.hits[:10]]
     return found
 

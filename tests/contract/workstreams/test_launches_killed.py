@@ -25,6 +25,8 @@ from everkept.recall.search import Searcher
 from everkept.store.projects import ensure_project
 from everkept.store.store import Store
 
+pytestmark = pytest.mark.only_on("sqlite", reason="each death starts from a copy of the file as it was before")
+
 
 class Died(Exception):
     """The process is gone: nothing after it happens."""

@@ -58,6 +58,7 @@ def test_earlier_events_of_a_long_range_are_counted_and_the_cursor_passes_none(l
     assert packet is not None
     assert packet.shown + packet.counted == 150
     assert packet.tokens <= 700
+    assert packet.text.endswith(f"(about {packet.tokens} tokens)"), "what it says of itself is what every door says"
     assert "Step 149" in packet.text
     assert f"The first {packet.counted} are only counted here (claude-code {packet.counted})" in packet.text
     line.accept(launch)

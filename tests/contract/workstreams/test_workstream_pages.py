@@ -42,11 +42,15 @@ def test_a_workstream_is_listed_with_its_holder_and_shown_with_lease_packet_and_
     assert f"/workstreams/{held.workstream_id}" in listed
     assert f"{held.owner} with codex" in listed
     shown = page(line, f"/workstreams/{held.workstream_id}")
-    assert held.packet is not None
-    assert f"{held.packet.start}–{held.packet.through}" in shown
     assert "&lt;b&gt;The wick was wet&lt;/b&gt;" in shown
     assert "Mend the lamp" in shown
-    assert "not yet" in shown
+    launch = f"/workstreams/{held.workstream_id}/launches/{held.id}"
+    assert launch in shown
+    told = page(line, launch)
+    assert held.packet is not None
+    assert f"The ledger from {held.packet.start} to {held.packet.through}" in told
+    assert "&lt;b&gt;The wick was wet&lt;/b&gt;" in told
+    assert "Not taken up yet." in told
 
 
 def test_the_ledger_is_searched_and_says_so_where_nothing_is_found(line: LineOfWork) -> None:

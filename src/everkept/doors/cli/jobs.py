@@ -19,18 +19,19 @@ async def list_jobs(
     *,
     state: Annotated[str | None, Parameter(help="waiting, ready, leased, done, dead or discarded.")] = None,
     kind: Annotated[str | None, Parameter(help="E.g. extract_facts.")] = None,
+    subject: Annotated[str | None, Parameter(help="Only what waits in this subject's lane.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     common: Common = COMMON,
 ) -> None:
     """List background work; retry, discard or release it, pause or resume a kind of it."""
     async with backend.memory(common.project) as memory:
-        page = await memory.list_jobs(state=state, kind=kind, limit=limit, cursor=cursor)
+        page = await memory.list_jobs(state=state, kind=kind, subject=subject, limit=limit, cursor=cursor)
     if common.json:
         screen.emit(page)
         return
     if not page.items:
-        screen.say("no such jobs" if state or kind else "no jobs")
+        screen.say("no such jobs" if state or kind or subject else "no jobs")
         return
     from everkept.doors.cli.jobs_pages import job_table
 

@@ -68,10 +68,17 @@ async def show_page(
 
 
 @pages.command(name="history")
-async def show_history(slug: Slug, /, *, limit: Limit = 50, common: OfFolder = OF_FOLDER) -> None:
+async def show_history(
+    slug: Slug,
+    /,
+    *,
+    before: Annotated[int | None, Parameter(help="Only versions older than this one.")] = None,
+    limit: Limit = 50,
+    common: OfFolder = OF_FOLDER,
+) -> None:
     """List the versions of a page, newest first."""
     async with backend.memory_here(common.project) as here:
-        versions = await here.memory.page_history(slug, limit=limit)
+        versions = await here.memory.page_history(slug, before=before, limit=limit)
     if common.json:
         screen.emit_list(versions)
         return

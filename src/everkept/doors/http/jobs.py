@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from everkept.api import views as v
 from everkept.doors.http.problems import RESPONSES
 from everkept.doors.http.scope import CallerOf, InProject, Queried
-from everkept.doors.http.words import Listed, Words
+from everkept.doors.http.words import Listed, Subject, Words
 
 router = APIRouter(tags=["operate"], responses=RESPONSES)
 
@@ -18,6 +18,7 @@ router = APIRouter(tags=["operate"], responses=RESPONSES)
 class JobsAsked(Listed):
     state: v.JobState | None = None
     kind: str | None = Field(default=None, examples=["extract_facts"])
+    subject: Subject = None
 
 
 class RetryAllBody(Words):
@@ -49,7 +50,10 @@ class Retried(BaseModel):
 
 @router.get("/v1/jobs", operation_id="list_jobs")
 async def list_jobs(service: Queried, query: Annotated[JobsAsked, Query()]) -> v.Page[v.Job]:
-    return await service.list_jobs(state=query.state, kind=query.kind, limit=query.limit, cursor=query.cursor)
+    """Newest first; of a subject, those in its lane."""
+    return await service.list_jobs(
+        state=query.state, kind=query.kind, subject=query.subject, limit=query.limit, cursor=query.cursor
+    )
 
 
 @router.get("/v1/jobs/causes", operation_id="dead_causes")

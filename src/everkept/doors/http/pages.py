@@ -29,6 +29,7 @@ class PageAsked(Asked):
 
 
 class HistoryAsked(Asked):
+    before: Version = Field(default=None, description="Only versions older than this one.")
     limit: Limit = 50
 
 
@@ -78,7 +79,7 @@ async def get_page(slug: str, service: Queried, query: Annotated[PageAsked, Quer
 @router.get("/v1/pages/{slug:id}/history", operation_id="page_history")
 async def page_history(slug: str, service: Queried, query: Annotated[HistoryAsked, Query()]) -> v.Page[v.PageVersion]:
     """Its versions, newest first."""
-    return v.Page(items=await service.page_history(slug, limit=query.limit))
+    return v.Page(items=await service.page_history(slug, before=query.before, limit=query.limit))
 
 
 @router.put("/v1/pages/{slug:id}/pin", operation_id="pin_page")

@@ -64,6 +64,15 @@ async def get_usage(service: Queried, query: Annotated[UsageAsked, Query()]) -> 
     return v.Page(items=await service.usage(days=query.days))
 
 
+@router.get("/v1/usage/projects", operation_id="get_usage_by_project")
+async def get_usage_by_project(
+    service: Queried, caller: CallerOf, query: Annotated[UsageAsked, Query()]
+) -> v.StoreUsage:
+    """Tokens and money of all projects together, and of each: for the operator."""
+    caller.require_operator("see what other projects spend")
+    return await service.usage_by_project(days=query.days)
+
+
 @router.post("/v1/settle", operation_id="settle")
 async def settle(service: InProject, body: SettleBody | None = None) -> Settled:
     """For scripts and tests: open what is due now, and wait until every receipt is final."""

@@ -451,9 +451,9 @@ class AsyncMemory:
         """One page, as it stands or stood. Raises NotFound."""
         return await self._service.get_page(slug, version=version)
 
-    async def page_history(self, slug: str, *, limit: int = 50) -> list[v.PageVersion]:
-        """The versions of a page, newest first."""
-        return await self._service.page_history(slug, limit=limit)
+    async def page_history(self, slug: str, *, before: int | None = None, limit: int = 50) -> list[v.PageVersion]:
+        """The versions of a page, newest first, older than the version `before`."""
+        return await self._service.page_history(slug, before=before, limit=limit)
 
     async def write_page(
         self,
@@ -542,9 +542,17 @@ class AsyncMemory:
         """Tokens and money, by day, stage and model."""
         return await self._service.usage(days=days)
 
-    def jobs(self, *, state: str | None = None, kind: str | None = None) -> AsyncItems[v.Job]:
-        """Background work."""
-        return AsyncItems(lambda cursor: self._service.list_jobs(state=state, kind=kind, limit=PAGE, cursor=cursor))
+    async def usage_by_project(self, *, days: int = 30) -> v.StoreUsage:
+        """Tokens and money of all projects together, and of each, the dearest first."""
+        return await self._service.usage_by_project(days=days)
+
+    def jobs(
+        self, *, state: str | None = None, kind: str | None = None, subject: str | None = None
+    ) -> AsyncItems[v.Job]:
+        """Background work, newest first; of `subject`, what is in its lane."""
+        return AsyncItems(
+            lambda cursor: self._service.list_jobs(state=state, kind=kind, subject=subject, limit=PAGE, cursor=cursor)
+        )
 
     async def dead_causes(self) -> list[v.DeadCause]:
         """What dead jobs died of, by kind and class of error, the most first."""

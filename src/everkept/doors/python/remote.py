@@ -228,9 +228,10 @@ class RemoteService(RemoteAgentMemory, RemoteReviews, RemoteWorkstreams, RemoteD
         return self._read(v.Diagnosis, await self._wire.ask("GET", "/v1/doctor", query=query, timeout_s=LONG_S))
 
     async def list_jobs(
-        self, *, state: str | None = None, kind: str | None = None, limit: int = 50, cursor: str | None = None
-    ) -> v.Page[v.Job]:
-        query = {"state": state, "kind": kind, "limit": limit, "cursor": cursor}
+        self, *, state: str | None = None, kind: str | None = None, subject: str | None = None, limit: int = 50,
+        cursor: str | None = None,
+    ) -> v.Page[v.Job]:  # fmt: skip
+        query = {"state": state, "kind": kind, "subject": subject, "limit": limit, "cursor": cursor}
         return self._read(v.Page[v.Job], await self._wire.ask("GET", "/v1/jobs", query=query))
 
     async def dead_causes(self) -> list[v.DeadCause]:
@@ -302,6 +303,9 @@ class RemoteService(RemoteAgentMemory, RemoteReviews, RemoteWorkstreams, RemoteD
 
     async def usage(self, *, days: int = 30) -> list[v.UsageRow]:
         return self._read(v.Page[v.UsageRow], await self._wire.ask("GET", "/v1/usage", query={"days": days})).items
+
+    async def usage_by_project(self, *, days: int = 30) -> v.StoreUsage:
+        return self._read(v.StoreUsage, await self._wire.ask("GET", "/v1/usage/projects", query={"days": days}))
 
     async def close(self) -> None:
         await self._wire.close()

@@ -53,8 +53,9 @@ class RemoteAgentMemory(Asking):
         raw = await self._wire.ask("GET", path_of("pages", slug), query={"version": version})
         return self._read(v.KnowledgePage, raw)
 
-    async def page_history(self, slug: str, *, limit: int = 50) -> list[v.PageVersion]:
-        raw = await self._wire.ask("GET", path_of("pages", slug, "history"), query={"limit": limit})
+    async def page_history(self, slug: str, *, before: int | None = None, limit: int = 50) -> list[v.PageVersion]:
+        query = {"before": before, "limit": limit}
+        raw = await self._wire.ask("GET", path_of("pages", slug, "history"), query=query)
         return self._read(v.Page[v.PageVersion], raw).items
 
     async def write_page(

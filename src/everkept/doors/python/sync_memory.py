@@ -397,9 +397,9 @@ class Memory(MemoryFacade):
         """One page, as it stands or stood. Raises NotFound."""
         return self._loop.wait(self._inner.page(slug, version=version))
 
-    def page_history(self, slug: str, *, limit: int = 50) -> list[v.PageVersion]:
-        """The versions of a page, newest first."""
-        return self._loop.wait(self._inner.page_history(slug, limit=limit))
+    def page_history(self, slug: str, *, before: int | None = None, limit: int = 50) -> list[v.PageVersion]:
+        """The versions of a page, newest first, older than the version `before`."""
+        return self._loop.wait(self._inner.page_history(slug, before=before, limit=limit))
 
     def write_page(
         self,
@@ -486,9 +486,13 @@ class Memory(MemoryFacade):
         """Tokens and money, by day, stage and model."""
         return self._loop.wait(self._inner.usage(days=days))
 
-    def jobs(self, *, state: str | None = None, kind: str | None = None) -> Items[v.Job]:
-        """Background work."""
-        return Items(self._loop, self._inner.jobs(state=state, kind=kind))
+    def usage_by_project(self, *, days: int = 30) -> v.StoreUsage:
+        """Tokens and money of all projects together, and of each, the dearest first."""
+        return self._loop.wait(self._inner.usage_by_project(days=days))
+
+    def jobs(self, *, state: str | None = None, kind: str | None = None, subject: str | None = None) -> Items[v.Job]:
+        """Background work, newest first; of `subject`, what is in its lane."""
+        return Items(self._loop, self._inner.jobs(state=state, kind=kind, subject=subject))
 
     def dead_causes(self) -> list[v.DeadCause]:
         """What dead jobs died of, by kind and class of error, the most first."""

@@ -82,13 +82,21 @@ jobs = Table(
     CheckConstraint("state in ('waiting', 'ready', 'leased', 'done', 'dead', 'discarded')", name="state"),
     CheckConstraint("state = 'ready' or uses in ('local', 'model', 'embedder')", name="held"),
     CheckConstraint("(state = 'leased') = (owner is not null and lease_until is not null)", name="lease"),
-    Index("ix_jobs_due", "due_at", sqlite_where=text("state = 'waiting'"), postgresql_where=text("state = 'waiting'")),
+    Index("ix_jobs_lane", "lane_id", "id"),
+    Index(
+        "ix_jobs_due",
+        "due_at",
+        "id",
+        sqlite_where=text("state = 'waiting'"),
+        postgresql_where=text("state = 'waiting'"),
+    ),
     Index(
         "ix_jobs_ready",
         "lane_id",
         "uses",
         "serial_key",  # a claim skips a whole key that is leased
         "due_at",
+        "id",
         sqlite_where=text("state = 'ready'"),
         postgresql_where=text("state = 'ready'"),
     ),
@@ -151,7 +159,14 @@ def _turns(name: str, *parent: str) -> list[Column[Any] | Index]:
     """`served`, what is running, and what is ready by what it uses, each with the index that finds the next turn."""
     counts: list[Column[Any] | Index] = [Column(c, Integer, nullable=False, server_default="0") for c in _READY]
     turns: list[Column[Any] | Index] = [
-        Index(f"ix_{name}_{c}", *parent, "served", sqlite_where=text(f"{c} > 0"), postgresql_where=text(f"{c} > 0"))
+        Index(
+            f"ix_{name}_{c}",
+            *parent,
+            "served",
+            "id",  # many stand at the same place, and one is to be found at once
+            sqlite_where=text(f"{c} > 0"),
+            postgresql_where=text(f"{c} > 0"),
+        )
         for c in _READY
     ]
     served = Column("served", Float, nullable=False, server_default="0")
@@ -246,6 +261,8 @@ replies = Table(
     Column("rejected_because", Text),
     UniqueConstraint("project_id", "work", "step", "version", "model", "ask"),
     Index("ix_replies_time", "replied_at"),
+    # What was spent, without a look at the rows, which hold whole replies: it is asked before every question.
+    Index("ix_replies_spent", "project_id", "replied_at", "step", "model", "tokens_in", "tokens_out", "usd"),
     Index("ix_replies_subject", "subject_id"),
     **AUTO,
 )  # fmt: skip

@@ -88,7 +88,7 @@ def test_a_key_is_confined_to_its_project() -> None:
     ("method", "path", "body"),
     [
         ("GET", "/v1/keys", None), ("POST", "/v1/keys", {"name": "x"}), ("DELETE", "/v1/keys/key_1", None),
-        ("GET", "/metrics", None), ("PATCH", "/v1/projects/mine", {"name": "x"}),
+        ("GET", "/metrics", None), ("GET", "/v1/usage/projects", None), ("PATCH", "/v1/projects/mine", {"name": "x"}),
         ("PATCH", "/v1/projects/mine", {"settings": {}}),
     ],
 )  # fmt: skip

@@ -167,6 +167,8 @@ def test_everything_else_answers(memory: Memory) -> None:
     assert memory.export("ana")["subject"] == "ana"
     assert memory.status().backlog_armed == 2
     assert memory.usage() == []
+    assert memory.usage_by_project(days=7).projects == []
+    assert list(memory.jobs(subject="nobody")) == []
     job = next(iter(memory.jobs(state="dead")))
     assert memory.job(job.id) == memory.retry_job(job.id) == memory.release_job(job.id)
     assert (memory.discard_job(job.id).state, memory.retry_jobs()) == ("discarded", 1)
@@ -193,6 +195,7 @@ def test_what_coding_agents_left_answers(memory: Memory) -> None:
     page = memory.write_page("Tokens", "In the keychain.", kind="decision", base=1, reason="asked for")
     assert memory.page(page.slug) == page == memory.page("tokens", version=2)
     assert [each.version for each in memory.page_history("tokens")] == [2, 1]
+    assert [each.version for each in memory.page_history("tokens", before=2)] == [1]
     assert [(each.slug, each.body) for each in memory.pages(kind="decision")] == [("tokens", None)]
     assert memory.delete_page("tokens").slug == "tokens"
     assert list(memory.pages()) == []

@@ -33,19 +33,25 @@ async def pages(visit: Visit) -> Response:
 
 async def page(visit: Visit) -> Response:
     slug = visit.at("page")
-    version = visit.asked("version")
-    if version is not None and (not version.isdecimal() or len(version) > 9):
-        raise InvalidInput("version is a whole number", field="version")
-    found = await visit.service.get_page(slug, version=None if version is None else int(version))
-    history = await visit.service.page_history(found.slug)
+    found = await visit.service.get_page(slug, version=_number(visit, "version"))
+    history = await visit.service.page_history(found.slug, before=_number(visit, "before"), limit=PAGE_ITEMS + 1)
     links = links_of(found.body or "")
     here = await visit.service.list_pages(links_to=found.slug, limit=LINKING_SHOWN)
     linking = [each for each in here.items if each.slug != found.slug]
     return visit.show(
-        "page.html", page=found, history=history, links=links, linking=linking,
+        "page.html", page=found, history=history[:PAGE_ITEMS], links=links, linking=linking,
+        earlier=history[PAGE_ITEMS - 1].version if len(history) > PAGE_ITEMS else None,
         linking_cut=here.next_cursor is not None,
         graph=await _around(visit, found.slug, links, [each.slug for each in linking]),
     )  # fmt: skip
+
+
+def _number(visit: Visit, word: str) -> int | None:
+    """A version that the address names. Raises InvalidInput."""
+    asked = visit.asked(word)
+    if asked is not None and (not asked.isascii() or not asked.isdigit() or len(asked) > 9 or not int(asked)):
+        raise InvalidInput(f"{word} is a whole number, from 1 on", field=word)
+    return None if asked is None else int(asked)
 
 
 async def _around(visit: Visit, slug: str, links: Sequence[str], linking: Sequence[str]) -> Graph:
@@ -63,12 +69,9 @@ async def _around(visit: Visit, slug: str, links: Sequence[str], linking: Sequen
 
 async def changed(visit: Visit) -> Response:
     """One version beside the one before it."""
-    found = await visit.service.get_page(visit.at("page"))
-    history = await visit.service.page_history(found.slug)
-    wanted = visit.asked("version")
-    at = next((n for n, one in enumerate(history) if str(one.version) == wanted), 0)
-    before = history[at + 1] if at + 1 < len(history) else None
-    return visit.show("page_changes.html", page=found, after=history[at], before=before, history=history)
+    found = await visit.service.get_page(visit.at("page"), version=_number(visit, "version"))
+    after, *earlier = await visit.service.page_history(found.slug, before=found.version + 1, limit=2)
+    return visit.show("page_changes.html", page=found, after=after, before=earlier[0] if earlier else None)
 
 
 async def edit(visit: Visit) -> Response:

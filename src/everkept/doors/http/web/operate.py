@@ -1,8 +1,7 @@
-"""Usage, settings, keys, projects, doctor, and the erase that shows first what it would destroy."""
+"""Settings, keys, projects, doctor, and the erase that shows first what it would destroy."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
 from starlette.responses import Response
@@ -13,20 +12,6 @@ from everkept.doors.http.web.visit import Visit, route
 from everkept.errors import InvalidInput
 
 SCOPES = ("event", "thread", "session", "subject")
-
-
-async def usage(visit: Visit) -> Response:
-    """Of each day the bar is its money; its tokens where nothing has a price."""
-    rows = await visit.service.usage(days=30)
-    tokens: dict[str, int] = defaultdict(int)
-    money: dict[str, float] = defaultdict(float)
-    for row in rows:
-        tokens[row.day] += row.tokens_in + row.tokens_out
-        money[row.day] += row.usd
-    drawn = money if any(money.values()) else tokens
-    most = max(drawn.values(), default=0) or 1
-    by_day = [(day, drawn[day] / most, tokens[day], money[day]) for day in sorted(tokens)]
-    return visit.show("usage.html", rows=slice_of(rows, "rows", visit.asked("rows")), by_day=by_day)
 
 
 async def settings(visit: Visit) -> Response:
@@ -90,7 +75,6 @@ def _scope(given: Any) -> dict[str, Any]:
 
 
 ROUTES = [
-    route("/usage", usage),
     route("/settings", settings),
     route("/doctor", doctor),
     route("/projects", make_project, "POST"),

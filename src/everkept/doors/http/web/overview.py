@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from everkept.api import views as v
 from everkept.doors.http.web.samples import Sampler
+from everkept.doors.http.web.spending import DAYS, spent_lately
 from everkept.doors.http.web.visit import HEADERS, Visit, route
 from everkept.errors import EverkeptError
 
@@ -18,8 +19,7 @@ STREAM_S = 900.0
 
 
 async def overview(visit: Visit) -> Response:
-    spent_usd = sum(row.usd for row in await visit.service.usage(days=30))
-    return visit.show("overview.html", status_now=await _status(visit), spent_usd=spent_usd)
+    return visit.show("overview.html", status_now=await _status(visit), spent=await spent_lately(visit), days=DAYS)
 
 
 async def _status(visit: Visit) -> v.Status:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -34,7 +34,7 @@ def environment() -> Environment:
     )  # fmt: skip
     found.filters |= {
         "when": when, "stamp": stamp, "day": day, "seconds": seconds, "size": size, "number": number,
-        "markdown": markdown, "path": path_segment, "pretty": pretty, "clip": clip, "money": money,
+        "markdown": markdown, "path": path_segment, "pretty": pretty, "clip": clip, "cost": cost,
     }  # fmt: skip
     found.globals |= {"version": __version__, "folded_chars": FOLDED_CHARS, "diff": diff, "unified": unified}
     return found
@@ -106,8 +106,25 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
-def money(usd: float) -> str:
-    return f"${usd:,.2f}" if usd >= 0.01 or usd == 0 else f"${usd:.4f}"
+class Costly(Protocol):
+    """Calls of models: `usd` is what those cost whose price is known, and `unpriced` counts the others."""
+
+    @property
+    def calls(self) -> int: ...
+    @property
+    def usd(self) -> float: ...
+    @property
+    def unpriced(self) -> int: ...
+
+
+def cost(spent: Costly) -> str:
+    """`$1.20`; what has no known price is said, and is no $0.00."""
+    known = f"${spent.usd:,.2f}" if spent.usd >= 0.01 or spent.usd == 0 else f"${spent.usd:.4f}"
+    if not spent.unpriced:
+        return known
+    if spent.unpriced == spent.calls:
+        return "price unknown"
+    return f"{known} + {number(spent.unpriced)} call{'s' if spent.unpriced != 1 else ''} of unknown price"
 
 
 def clip(text: str | None, chars: int = 120) -> str:

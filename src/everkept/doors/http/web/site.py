@@ -19,6 +19,7 @@ from everkept.doors.http.web import (
     operate,
     overview,
     proposals,
+    spending,
     work,
     workstreams,
 )
@@ -31,7 +32,9 @@ LOGIN = "/login"
 
 def routes() -> list[BaseRoute]:
     """In the order in which they are tried."""
-    parts = (overview, work, memory, conversations, ask, knowledge, proposals, workstreams, deliveries, operate)
+    parts = (
+        overview, work, memory, conversations, ask, knowledge, proposals, workstreams, deliveries, spending, operate,
+    )  # fmt: skip
     pages = [r for part in parts for r in part.ROUTES]
     files = StaticFiles(directory=Path(__file__).parent / "static")
     return [

@@ -17,12 +17,13 @@ async def jobs(visit: Visit) -> Response:
     state = visit.asked("state")
     if state is not None and state not in get_args(v.JobState):
         raise InvalidInput(f"state is one of {', '.join(get_args(v.JobState))}", field="state")
+    kind, subject = visit.asked("kind"), visit.asked("subject")
     found = await visit.service.list_jobs(
-        state=state, kind=visit.asked("kind"), limit=PAGE_ITEMS, cursor=visit.asked("cursor")
+        state=state, kind=kind, subject=subject, limit=PAGE_ITEMS, cursor=visit.asked("cursor")
     )
     status = await visit.service.status(project_only=not visit.caller.is_operator)
     return visit.show(
-        "jobs.html", jobs=found, state=state, kind=visit.asked("kind"), states=get_args(v.JobState),
+        "jobs.html", jobs=found, state=state, kind=kind, subject=subject, states=get_args(v.JobState),
         causes=await visit.service.dead_causes(), status_now=status, known_kinds=KIND_NAMES,
     )  # fmt: skip
 

@@ -216,7 +216,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_lane_groups_ready_embedder",
         "lane_groups",
-        ["served"],
+        ["served", "id"],
         unique=False,
         sqlite_where=sa.text("ready_embedder > 0"),
         postgresql_where=sa.text("ready_embedder > 0"),
@@ -224,7 +224,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_lane_groups_ready_local",
         "lane_groups",
-        ["served"],
+        ["served", "id"],
         unique=False,
         sqlite_where=sa.text("ready_local > 0"),
         postgresql_where=sa.text("ready_local > 0"),
@@ -232,7 +232,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_lane_groups_ready_model",
         "lane_groups",
-        ["served"],
+        ["served", "id"],
         unique=False,
         sqlite_where=sa.text("ready_model > 0"),
         postgresql_where=sa.text("ready_model > 0"),
@@ -415,6 +415,12 @@ def upgrade() -> None:
         ),
         sqlite_autoincrement=True,
     )
+    op.create_index(
+        "ix_replies_spent",
+        "replies",
+        ["project_id", "replied_at", "step", "model", "tokens_in", "tokens_out", "usd"],
+        unique=False,
+    )
     op.create_index("ix_replies_subject", "replies", ["subject_id"], unique=False)
     op.create_index("ix_replies_time", "replies", ["replied_at"], unique=False)
     op.create_table(
@@ -507,7 +513,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_lanes_ready_embedder",
         "lanes",
-        ["group_id", "served"],
+        ["group_id", "served", "id"],
         unique=False,
         sqlite_where=sa.text("ready_embedder > 0"),
         postgresql_where=sa.text("ready_embedder > 0"),
@@ -515,7 +521,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_lanes_ready_local",
         "lanes",
-        ["group_id", "served"],
+        ["group_id", "served", "id"],
         unique=False,
         sqlite_where=sa.text("ready_local > 0"),
         postgresql_where=sa.text("ready_local > 0"),
@@ -523,7 +529,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_lanes_ready_model",
         "lanes",
-        ["group_id", "served"],
+        ["group_id", "served", "id"],
         unique=False,
         sqlite_where=sa.text("ready_model > 0"),
         postgresql_where=sa.text("ready_model > 0"),
@@ -860,7 +866,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_jobs_due",
         "jobs",
-        ["due_at"],
+        ["due_at", "id"],
         unique=False,
         sqlite_where=sa.text("state = 'waiting'"),
         postgresql_where=sa.text("state = 'waiting'"),
@@ -881,6 +887,7 @@ def upgrade() -> None:
         sqlite_where=sa.text("uses in ('held_local', 'held_model', 'held_embedder')"),
         postgresql_where=sa.text("uses in ('held_local', 'held_model', 'held_embedder')"),
     )
+    op.create_index("ix_jobs_lane", "jobs", ["lane_id", "id"], unique=False)
     op.create_index(
         "ix_jobs_leased",
         "jobs",
@@ -892,7 +899,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_jobs_ready",
         "jobs",
-        ["lane_id", "uses", "serial_key", "due_at"],
+        ["lane_id", "uses", "serial_key", "due_at", "id"],
         unique=False,
         sqlite_where=sa.text("state = 'ready'"),
         postgresql_where=sa.text("state = 'ready'"),
