@@ -7,6 +7,7 @@ import itertools
 import os
 import tempfile
 import warnings
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,9 @@ class _Asked(psycopg.Connection[Any]):
         elif not params and "%%" not in str(query):
             params = None  # a `%` in it is one
         return super().execute(query, params, **kw)
+
+    def executemany(self, query: str, rows: Sequence[Any]) -> Any:
+        self.cursor().executemany(query.replace("%", "%%").replace("?", "%s"), rows)
 
 
 class TestedDatabase(PostgresDatabase):

@@ -15,9 +15,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from everkept.api.workstream_views import Launch
 from everkept.capture.identity import Checkout
@@ -337,7 +345,13 @@ class LaunchMachine(RuleBasedStateMachine):
         )  # fmt: skip
 
 
-TestLaunchMachine = LaunchMachine.TestCase
-TestLaunchMachine.settings = settings(
+OF_EACH = settings(
     max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )
+
+
+@pytest.mark.only_on(
+    "sqlite", reason="processes die in it, whose connections nobody closes"
+)
+def test_launches_of_processes_that_die_hold_whatever_is_done() -> None:
+    run_state_machine_as_test(LaunchMachine, settings=OF_EACH)
