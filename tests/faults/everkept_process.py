@@ -33,7 +33,7 @@ from everkept.errors import EverkeptError, Unavailable
 from everkept.models import word_vectors
 from everkept.models.language import _load
 from everkept.ports.clock import SystemClock
-from everkept.store import store as store_module
+from everkept.store import sqlite_database as store_module
 from everkept.store.connection import Connection
 from everkept.store.wall_clock import SLACK_US
 from everkept.work.runner import Runner

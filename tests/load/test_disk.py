@@ -339,7 +339,7 @@ def test_a_checkpoint_that_finds_no_room_loses_nothing(tmp_path: Path, monkeypat
             thread = memory.thread("t", subject="ana")
             thread.add("user", SAID)
             told, room_bytes = [SAID], 40_000
-            while not [log for log in logs if "checkpoint" in str(log.get("what"))]:
+            while not [log for log in logs if log.get("what") == "_tidy"]:
                 disk.leave(room_bytes)
                 text = f"{len(told)} {LONG[:12_000]}"
                 try:

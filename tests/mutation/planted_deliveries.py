@@ -75,13 +75,6 @@ _CONSUMERS = (
         tests=(CASES + "[merged_while_others_read_and_speak]",),
     ),
     Planted(
-        name="what a merge brings is about nobody of the target", guarantee="G11", layer="model",
-        file="store/merge_changes.py",
-        old="(select t.id from subjects t where t.project_id = :target and t.name = u.name), c.subject_id),\n",
-        new="c.subject_id),\n",
-        tests=(CASES + "[merged_once_all_of_it_was_heard]",),
-    ),
-    Planted(
         name="the erase of a subject leaves the names that a merge brought", guarantee="G10", layer="contract",
         file="store/merge_rest.py", old="jobs, unheard, joined,\n", new="jobs, unheard,\n",
         tests=(MERGED + "test_a_subject_that_the_target_named_only_after_the_carry_has_what_came_before",),

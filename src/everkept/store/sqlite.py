@@ -179,6 +179,8 @@ def translate(error: Exception) -> Exception:
         ours: Exception = (StoreFull if unwritable else StoreUnavailable)(f"{error.filename}: {error.strerror or text}")
     elif kind == "OperationalError" and mend is not None:
         ours = StoreFull(f"the database could not be written: {text}; {mend}, then try again")
+    elif isinstance(error, UnicodeDecodeError):  # what the driver says of a page that was torn
+        ours = StoreUnavailable("the database is damaged: a text in it is not UTF-8")
     elif kind in ("OperationalError", "DatabaseError"):
         ours = StoreUnavailable(f"the database is not available: {text}")
     else:

@@ -350,8 +350,6 @@ OF_EACH = settings(
 )
 
 
-@pytest.mark.only_on(
-    "sqlite", reason="processes die in it, whose connections nobody closes"
-)
+@pytest.mark.only_on("sqlite", reason="processes die in it, whose connections nobody closes")
 def test_launches_of_processes_that_die_hold_whatever_is_done() -> None:
     run_state_machine_as_test(LaunchMachine, settings=OF_EACH)
