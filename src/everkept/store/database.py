@@ -73,6 +73,10 @@ class Database(Protocol):
 
     def end_read(self, raw: Any) -> None: ...
 
+    def is_usable(self, raw: Any) -> bool:
+        """Whether the connection can begin another transaction: a server that restarted has ended it."""
+        ...
+
     def transactions(self) -> Transactions:
         """For a writer's connection."""
         ...

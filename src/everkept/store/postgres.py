@@ -133,6 +133,9 @@ class PostgresDatabase:
         if (clock := self._clocks.get(raw)) is not None:
             clock.set(cursor.fetchone()[0])
 
+    def is_usable(self, raw: Any) -> bool:
+        return not raw.closed and not raw.broken
+
     def transactions(self) -> PostgresTransactions:
         return PostgresTransactions(lambda raw: self._begin(raw, _WRITE))
 

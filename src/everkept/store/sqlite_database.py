@@ -88,6 +88,9 @@ class SqliteDatabase:
         if raw.in_transaction:
             raw.execute("rollback")
 
+    def is_usable(self, raw: Any) -> bool:
+        return True
+
     def transactions(self) -> SqliteTransactions:
         return SqliteTransactions(self._wal_bytes)
 

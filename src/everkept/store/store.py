@@ -180,4 +180,10 @@ class Store:
         if connection is not getattr(self._local, "connection", None):
             connection.raw.close()
             return
-        self.database.end_read(connection.raw)
+        if self.database.is_usable(connection.raw):
+            self.database.end_read(connection.raw)
+            return
+        del self._local.connection  # the next read opens another
+        with self._readers_lock:
+            self._readers.remove(connection)
+        connection.raw.close()

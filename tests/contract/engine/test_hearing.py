@@ -112,3 +112,12 @@ def test_a_server_that_is_gone_is_a_named_error(world: World) -> None:
     assert world.store.failing() is not None
     world.do("select 1")
     assert world.store.failing() is None
+
+
+def test_a_reader_whose_connection_the_server_ended_reads_again(world: World) -> None:
+    from everkept.errors import StoreUnavailable
+
+    assert world.value("select 1") == 1
+    with pytest.raises(StoreUnavailable, match="not available"):
+        world.read(lambda conn: conn.raw.execute("select pg_terminate_backend(pg_backend_pid())"))
+    assert world.value("select 1") == 1
