@@ -8,13 +8,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from alembic.autogenerate import produce_migrations, render_python_code
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine
 
-from everkept.store.tables import FULL_TEXT_SQLITE, metadata
+from everkept.store.migrate import statements_after_tables, statements_before_tables
+from everkept.store.tables import metadata
 
 TARGET = Path(__file__).parent.parent / "src/everkept/store/migrations/versions/m0001_first_schema.py"
 HEAD = '''"""The first schema. Made by scripts/freeze_first_migration.py; frozen with the first release."""
@@ -28,19 +30,36 @@ revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
+works_with = 1
 
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
+    dialect = op.get_context().dialect.name
+    for statement in BEFORE_TABLES[dialect]:
+        op.execute(statement)
+    _create_tables(_revises(dialect))
+    for statement in AFTER_TABLES[dialect]:
+        op.execute(statement)
+    op.create_table(
+        "schema_support",
+        sa.Column("schema", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("oldest_program", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("schema", name="pk_schema_support"),
+    )
+
+
+def _revises(dialect: str) -> sa.Computed:
+    if dialect == "sqlite":
+        return sa.Computed("metadata->>'revises'", persisted=False)
+    return sa.Computed("(metadata::json->>'revises')::bigint", persisted=True)
+
+
+def _create_tables(revises: sa.Computed) -> None:
 '''
-FULL_TEXT = """    if op.get_bind().dialect.name == "sqlite":
-        _create_full_text()
-
-
-def _create_full_text() -> None:
-"""
+DIALECTS = ("sqlite", "postgresql")
 
 
 def generate() -> str:
@@ -52,10 +71,21 @@ def generate() -> str:
         tables = render_python_code(operations, migration_context=context)
     tables = tables.replace("sa.Text().with_variant(sa.Text(collation='C'), 'postgresql')", "TEXT")
     tables = tables.replace("sa.BigInteger().with_variant(sa.Integer(), 'sqlite')", "ID")
+    tables = tables.replace("""sa.Computed("metadata->>'revises'", persisted=False)""", "revises")
     lines = [line for line in tables.splitlines() if not line.lstrip().startswith("#")]
-    full_text = [f"    op.execute({_literal(statement)})" for statement in FULL_TEXT_SQLITE]
     lines[0] = f"    {lines[0].lstrip()}"
-    return _formatted("\n".join([HEAD.rstrip(), *lines, FULL_TEXT.rstrip(), *full_text, ""]))
+    beside = [
+        _by_dialect("BEFORE_TABLES", statements_before_tables),
+        _by_dialect("AFTER_TABLES", statements_after_tables),
+    ]
+    head, upgrade = HEAD.rstrip().split("\n\n\n", 1)
+    return _formatted("\n".join([head, *beside, "\n", upgrade, *lines, ""]))
+
+
+def _by_dialect(name: str, statements: Callable[[str], Sequence[str]]) -> str:
+    """A constant of the migration: {dialect: statements}."""
+    of_each = [f"{dialect!r}: ({''.join(f'({_literal(s)}),' for s in statements(dialect))})," for dialect in DIALECTS]
+    return f"{name}: dict[str, tuple[str, ...]] = {{{''.join(of_each)}}}"
 
 
 def _literal(text: str) -> str:

@@ -19,6 +19,7 @@ from everkept.ports.clock import VirtualClock
 from everkept.ports.faults import Faults, NoFaults
 from everkept.ports.models import Question
 from everkept.store.connection import Connection
+from everkept.store.database import Database
 from everkept.store.jobs import Claimed, ClaimRequest, claim, ensure_lane, finish, promote_due, schedule
 from everkept.store.journal import StoreJournal
 from everkept.store.projects import ProjectRow, ensure_project, ensure_subject, update_project
@@ -99,7 +100,7 @@ def connect_unsynced(path: Path, read_only: bool) -> Any:
 
 
 def open_store(
-    path: Path, clock: VirtualClock, *, faults: Faults | None = None, connect: Connect = connect_unsynced
+    path: Path | Database, clock: VirtualClock, *, faults: Faults | None = None, connect: Connect = connect_unsynced
 ) -> Store:
     """A new store in the caller's thread."""
     store = Store(path, clock=clock, threads=False, faults=faults, connect=connect)

@@ -8,6 +8,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import psycopg
 
 from everkept.ports.clock import VirtualClock
 from everkept.store.postgres import PostgresDatabase
+from everkept.store.postgres_schema import granting_statements
 
 _NUMBERS = itertools.count()
 
@@ -44,11 +46,15 @@ def _named(name: str) -> str:
     return urlunsplit(parts._replace(path=f"/{name}"))
 
 
-def new_database() -> str:
-    """The URL of a new database with nothing in it, not even the schema."""
+def _name(url: str | None) -> str:
+    return "template0" if url is None else urlsplit(url).path[1:]
+
+
+def new_database(*, like: str | None = None) -> str:
+    """The URL of a new database with nothing in it, not even the schema; or a copy of that of the URL `like`."""
     name = f"everkept_{os.getpid()}_{next(_NUMBERS)}"
     with psycopg.connect(server_url(), autocommit=True) as raw:
-        raw.execute(f"create database {name} template template0 encoding 'utf8'")
+        raw.execute(f"create database {name} template {_name(like)} encoding 'utf8'")
     return _named(name)
 
 
@@ -60,7 +66,7 @@ def _kept() -> tuple[str, str]:
     with psycopg.connect(url, autocommit=True) as raw:
         tables = [row[0] for row in raw.execute("select tablename from pg_tables where schemaname = 'public'")]
         numbered = [row[0] for row in raw.execute("select sequencename from pg_sequences where schemaname = 'public'")]
-    emptied = [f"delete from {table}" for table in tables if table != "alembic_version"]
+    emptied = [f"delete from {table}" for table in tables if table not in ("alembic_version", "schema_support")]
     renumbered = [f"select setval('{sequence}', 1, false)" for sequence in numbered]
     return url, "; ".join(["set session_replication_role = replica", *emptied, *renumbered])
 
@@ -71,26 +77,58 @@ def empty_database() -> str:
     Emptying one takes a fifth of the time of making one.
     """
     url, emptying = _kept()
-    with psycopg.connect(url, autocommit=True) as raw:
-        raw.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity"
-            " where datname = current_database() and pid <> pg_backend_pid()"
-        )
-        raw.execute(emptying)
-        PostgresDatabase(url).seed(raw, VirtualClock())
+    raw = _emptier(url)
+    raw.execute(
+        "select pg_terminate_backend(pid) from pg_stat_activity"
+        " where datname = current_database() and pid <> pg_backend_pid()"
+    )
+    raw.execute(emptying)
+    PostgresDatabase(url).seed(raw, VirtualClock())
     return url
 
 
-def ordinary_role() -> str:
-    """The URL of `empty_database` as a role that is bound by everything: it owns nothing, and is no superuser."""
-    url, _ = _kept()
+_EMPTIERS: list[psycopg.Connection[Any]] = []
+
+
+def _emptier(url: str) -> psycopg.Connection[Any]:
+    """One for all tests: a new one looks up each table anew, which takes longer than emptying them all."""
+    if _EMPTIERS:
+        with suppress(psycopg.OperationalError):  # a test may have ended the server
+            _EMPTIERS[0].execute("select 1")
+            return _EMPTIERS[0]
+        _EMPTIERS.pop().close()
+    _EMPTIERS.append(raw := psycopg.connect(url, autocommit=True))
+    atexit.register(raw.close)
+    return raw
+
+
+@lru_cache
+def ordinary(url: str) -> str:
+    """The URL of a database of ours as a role that is bound by everything, as the program is to connect: it is no
+    superuser, and where the schema is there already it owns nothing."""
+    if urlsplit(url).username == "everkept_tested":
+        return url
     with psycopg.connect(url, autocommit=True) as raw:
         if raw.execute("select 1 from pg_roles where rolname = 'everkept_tested'").fetchone() is None:
             raw.execute("create role everkept_tested login")
-        raw.execute("grant all on all tables in schema public to everkept_tested")
-        raw.execute("grant all on all sequences in schema public to everkept_tested")
+        if raw.execute("select to_regclass('alembic_version')").fetchone() == (None,):
+            raw.execute("create extension if not exists vector")
+            raw.execute(f"alter database {_name(url)} owner to everkept_tested")
+        else:
+            for statement in granting_statements("everkept_tested"):
+                raw.execute(statement)
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=f"everkept_tested@{parts.netloc.rpartition('@')[2]}"))
+
+
+def administered(url: str) -> str:
+    """The same database as the role that may do everything."""
+    return _named(_name(url))
+
+
+def ordinary_role() -> str:
+    """The URL of the database that `empty_database` empties, as the `ordinary` role."""
+    return ordinary(_kept()[0])
 
 
 class _Asked(psycopg.Connection[Any]):
@@ -114,7 +152,18 @@ class TestedDatabase(PostgresDatabase):
     driver = _Asked
 
     def __init__(self, url: str | None = None) -> None:
-        super().__init__(url or empty_database())
+        super().__init__(ordinary(url or empty_database()))
+
+    def every_value(self) -> str:
+        """All that any row of any table holds, in lower case; bytes as the text that they may be."""
+        with psycopg.connect(administered(self._url), autocommit=True) as raw:
+            tables = [name for (name,) in raw.execute("select tablename from pg_tables where schemaname = 'public'")]
+            return "\n".join(
+                value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+                for table in tables
+                for row in raw.execute(f'select * from "{table}"')
+                for value in row
+            ).lower()
 
 
 class InPlaceOfFiles:
@@ -124,7 +173,10 @@ class InPlaceOfFiles:
     def __init__(self) -> None:
         self._urls: dict[Path, str] = {}
 
-    def __call__(self, path: Path, _connect: object = None) -> TestedDatabase:
+    def url_of(self, path: Path) -> str:
         if path not in self._urls:
             self._urls[path] = new_database() if self._urls else empty_database()
-        return TestedDatabase(self._urls[path])
+        return self._urls[path]
+
+    def __call__(self, path: Path, _connect: object = None) -> TestedDatabase:
+        return TestedDatabase(self.url_of(path))

@@ -11,6 +11,7 @@ import secrets
 import socket
 import sys
 from collections.abc import Collection, Iterable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import structlog
@@ -22,12 +23,13 @@ from everkept.api.diagnosing import DiagnosisHere, diagnose_unopened, with_agent
 from everkept.api.hookdesk import HookDesk, stay_awake
 from everkept.api.ingesting import Ingest
 from everkept.api.local import LocalService
-from everkept.api.nats import attend_nats
+from everkept.api.nats import NatsForAWhile, attend_nats, nats_for_a_while
 from everkept.api.nats_intake import TAKE_MESSAGE
 from everkept.api.nats_messages import take_message
 from everkept.api.nats_state import Take
 from everkept.api.operating import token_hash
 from everkept.api.page_files import PagesReport, import_pages_of
+from everkept.api.pricing import unpriced
 from everkept.api.scoping import resolve_scope, trust_marker
 from everkept.api.secrets import SecretScan, scan_secrets
 from everkept.api.service import KeyHolder
@@ -124,6 +126,10 @@ class Application:
             group.create_task(stay_awake(self.hooks(), stop))
             group.create_task(send_webhooks(self.parts, stop))
             group.create_task(attend_nats(self.parts, stop, take))
+
+    def nats_for_a_while(self, take: Take | None) -> AbstractAsyncContextManager[NatsForAWhile | None]:
+        """For a process that ends when nothing is due. Raises Unavailable where NATS is set and does not answer."""
+        return nats_for_a_while(self.parts, take)
 
     async def send_waiting_webhooks(self) -> None:
         """What can be sent now, by a process that ends when nothing is due."""
@@ -279,12 +285,12 @@ async def diagnose_unopened_store(settings: Settings, *, project: str, subject: 
     try:
         language = from_env(settings.model, os.environ)
         embedder = embedder_from_setting(settings.embedder, os.environ)
-        pools = pools_of(language, embedder)
+        pools, no_price = pools_of(language, embedder), await unpriced(language)
     except EverkeptError:  # this shell lacks a key or a package that the worker may have
-        pools = {}
+        pools, no_price = {}, None
     return diagnose_unopened(
         database_of(settings), settings, SystemClock(), pools, project=project, subject=subject, full=full,
-        nats=await look_at_nats(settings.nats),
+        nats=await look_at_nats(settings.nats), unpriced=no_price,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import dataclasses
 import math
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -416,10 +417,22 @@ class Log:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Secrets:
-    """Never shown, not even in a repr; each may also come from a file (`…_FILE`)."""
+    """Never shown, not even in a repr; each may also come from a file (`…_FILE`) that not everybody may read."""
 
     api_key: str | None = _value(None, "Key that a client sends.", secrecy="secret")
-    admin_key: str | None = _value(None, "Key that may do everything on this server.", secrecy="secret")
+    admin_key: str | None = _value(
+        None, "Key that may do everything on this server. One from a file changes with the file.",
+        pattern=r"[!-~]{16,256}", shape="16 to 256 visible ASCII characters without a space", secrecy="secret",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretFile:
+    """Where a secret is kept beside the environment."""
+
+    variable: str
+    """Which named it: `EVERKEPT_…_FILE`."""
+    path: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -462,6 +475,8 @@ class Settings:
     secrets: Secrets = field(default=Secrets(), repr=False)
     sources: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Key → where its value comes from, for every key that is not at its default."""
+    files: Mapping[str, SecretFile] = field(default_factory=dict, repr=False)
+    """Key → the file that it was read from, for every secret that was."""
 
     def get(self, key: str) -> Any:
         """The value of `group.name`. Raises ConfigInvalid for an unknown key."""
@@ -582,10 +597,16 @@ def load(env: Mapping[str, str] | None = None, home: Path | None = None) -> Sett
     url, note = _place_database(values.pop("database_url", None), home)
     if note:
         sources["database_url"] += note
-    base = Settings(home=home, database_url=url, sources=MappingProxyType(sources))
+    base = Settings(home=home, database_url=url, sources=MappingProxyType(sources), files=MappingProxyType(_files(env)))
     settings = _replace(base, values)
     _check_order(settings)
     return settings
+
+
+def read_again(settings: Settings, key: str) -> Any:
+    """What the file of a secret says now, which may have been written since. Raises ConfigInvalid as `load` does."""
+    file = settings.files[key]
+    return _accept(SETTINGS[key], _read_secret(file), where=f" ({file.variable})")
 
 
 def make_home(settings: Settings) -> Path:
@@ -673,7 +694,7 @@ def _from_environment(env: Mapping[str, str]) -> Iterator[tuple[str, Any, str]]:
         if key in chosen:
             raise ConfigInvalid(f"{chosen[key]} and {name} both set {key}; keep one", key=key)
         chosen[key] = name
-        text = _read_secret(name, env[name].strip()) if from_file else env[name]
+        text = _read_secret(_secret_file(name, env[name])) if from_file else env[name]
         yield key, _accept(SETTINGS[key], _parse(SETTINGS[key], text), where=f" ({name})"), f"environment {name}"
 
 
@@ -692,12 +713,33 @@ def _environment_names() -> dict[str, str]:
     return {row.env: row.key for row in SETTINGS.values()} | dict(SHORT_NAMES)
 
 
-def _read_secret(name: str, path: str) -> str:
+def _secret_file(name: str, path: str) -> SecretFile:
+    return SecretFile(variable=name, path=Path(path.strip()).expanduser())
+
+
+def _files(env: Mapping[str, str]) -> dict[str, SecretFile]:
+    named = ((name, _key_of(name)) for name in env if name.startswith(_PREFIX) and name not in MARKERS)
+    return {key: _secret_file(name, env[name]) for name, (key, is_file) in named if is_file and env[name].strip()}
+
+
+def _read_secret(file: SecretFile) -> str:
+    """One line. Raises ConfigInvalid where it cannot be read, or every user of the machine could read it."""
+    name, path = file.variable, file.path
     try:
-        return Path(path).expanduser().read_text("utf-8").strip()
+        text = path.read_text("utf-8").strip()
+        mode = path.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise ConfigInvalid(f"{name} names {path}, which cannot be read: {reason}", key=name) from error
+    if os.name == "posix" and mode & stat.S_IROTH:
+        raise ConfigInvalid(
+            f"{name} names {path}, which everybody on this machine can read (mode {stat.S_IMODE(mode):04o}):"
+            f" chmod o-rwx {path}",
+            key=name,
+        )
+    if len(text.splitlines()) > 1:
+        raise ConfigInvalid(f"{name} names {path}, which has more than one line", key=name)
+    return text
 
 
 def _flatten(mapping: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

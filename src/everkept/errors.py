@@ -122,6 +122,14 @@ class StoreFull(StoreUnavailable):
     code = "store_full"
 
 
+class StoreMoved(StoreUnavailable):
+    """The memory has moved to another database; here it is only read."""
+
+    code = "store_moved"
+    told: ClassVar[str] = "this memory has moved to "
+    """How the database itself begins to say so."""
+
+
 class StoreNotSupported(EverkeptError):
     """The database cannot be used by this program."""
 
@@ -210,13 +218,15 @@ HTTP_STATUS: dict[str, int] = {
     "idempotency_conflict": 409, "subject_conflict": 409, "unauthorized": 401, "forbidden": 403, "cursor_expired": 410,
     "packet_gone": 410,
     "signature_invalid": 401, "lease_lost": 409, "subject_moved": 409, "unavailable": 503, "store_unavailable": 503,
-    "store_full": 507, "store_not_supported": 503, "extra_missing": 501, "embedder_mismatch": 503, "rate_limited": 429,
+    "store_full": 507, "store_moved": 503, "store_not_supported": 503, "extra_missing": 501, "embedder_mismatch": 503,
+    "rate_limited": 429,
 }  # fmt: skip
 """Code → HTTP status; every other code is a 500."""
 
 EXIT_CODE: dict[str, int] = {
     "invalid_input": 2, "unknown_scope": 2, "config_invalid": 2, "extra_missing": 2,
-    "unavailable": 3, "store_unavailable": 3, "store_full": 3, "store_not_supported": 3, "embedder_mismatch": 3,
+    "unavailable": 3, "store_unavailable": 3, "store_full": 3, "store_moved": 3, "store_not_supported": 3,
+    "embedder_mismatch": 3,
     "not_found": 4, "conflict": 4, "packet_gone": 4, "idempotency_conflict": 4, "subject_conflict": 4,
     "unauthorized": 3, "forbidden": 3,
 }  # fmt: skip

@@ -170,4 +170,4 @@ def test_the_printed_schema_makes_the_store(everkept: Run, home: Path, tmp_path:
     raw = choose_driver().module.connect(str(home / "everkept.db"))
     made = {row[0] for row in raw.execute("select name from sqlite_master")}
     raw.close()
-    assert made - by_hand == {"alembic_version", "sqlite_autoindex_alembic_version_1"}
+    assert made - by_hand == {"alembic_version", "sqlite_autoindex_alembic_version_1", "schema_support"}

@@ -184,8 +184,8 @@ def test_over_http_a_projects_key_opens_that_project_and_no_other(tmp_path):
             assert text_of(refused).startswith("forbidden")
             assert (await done(server, "status"))["scope"]["project"] == "ours"
 
-    with serving(tmp_path / "home", EVERKEPT_ADMIN_KEY="the-admin") as (_, url):
-        admin = {"Authorization": "Bearer the-admin"}
+    with serving(tmp_path / "home", EVERKEPT_ADMIN_KEY="the-operators-own-key") as (_, url):
+        admin = {"Authorization": "Bearer the-operators-own-key"}
         assert httpx2.post(f"{url}/v1/projects", json={"name": "ours"}, headers=admin).is_success
         made = httpx2.post(f"{url}/v1/keys", json={"name": "k", "project": "ours"}, headers=admin)
         asyncio.run(use(url, made.json()["token"]))

@@ -87,11 +87,11 @@ def test_a_bind_that_others_reach_is_refused_without_a_key(tmp_path: Path) -> No
 
 
 def test_a_bind_that_others_reach_is_served_with_an_admin_key(tmp_path: Path) -> None:
-    with serving(tmp_path, EVERKEPT_BIND="0.0.0.0:0", EVERKEPT_ADMIN_KEY="root") as (_, url):
+    with serving(tmp_path, EVERKEPT_BIND="0.0.0.0:0", EVERKEPT_ADMIN_KEY="the-operators-own-key") as (_, url):
         port = url.rpartition(":")[2]
         status = f"http://127.0.0.1:{port}/v1/status"
         assert httpx2.get(status).status_code == 401
-        assert httpx2.get(status, headers={"Authorization": "Bearer root"}).status_code == 200
+        assert httpx2.get(status, headers={"Authorization": "Bearer the-operators-own-key"}).status_code == 200
 
 
 def test_chunked_bodies_are_read_and_limited(tmp_path: Path) -> None:

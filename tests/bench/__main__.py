@@ -22,6 +22,10 @@ from tests.bench import (
     http_append,
     job_speed,
     mcp,
+    postgres_appends,
+    postgres_idle,
+    postgres_jobs,
+    postgres_recall,
     recall_sets,
     recall_speed,
     redaction,
@@ -50,7 +54,13 @@ SECTIONS: dict[str, tuple[str, Callable[..., Iterator[Figure]]]] = {
     "redaction": ("Redaction", redaction.measure),
     "mcp": ("MCP", mcp.measure),
     "pages": ("Pages of the site, over 100,000 events and 10,000 jobs", web_pages.measure),
+    "postgres-jobs": ("Jobs on PostgreSQL", postgres_jobs.measure),
+    "postgres-appends": ("Durable appends on PostgreSQL", postgres_appends.measure),
+    "postgres-idle": ("Idle workers on PostgreSQL", postgres_idle.measure),
+    "postgres-recall": ("Recall on PostgreSQL, at 10k, 100k and 1M passages", postgres_recall.measure),
 }
+BY_NAME = frozenset({"postgres-jobs", "postgres-appends", "postgres-idle", "postgres-recall"})
+"""Sections that take long, and are measured only when they are asked for."""
 
 
 def main() -> None:
@@ -72,7 +82,7 @@ def main() -> None:
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
     start = time.perf_counter()
     found = []
-    for name in given.only or SECTIONS:
+    for name in given.only or [section for section in SECTIONS if section not in BY_NAME]:
         title, measure = SECTIONS[name]
         with temporary_home(Path.cwd()) as home:
             figures = list(measure(home, quick=given.quick))

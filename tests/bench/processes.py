@@ -48,7 +48,7 @@ def everkept(home: Path, *, worker: bool, environment: Mapping[str, str] | None 
         "serve",
         "--bind",
         "127.0.0.1:0",
-        "--worker" if worker else "--no-worker",
+        *([] if worker else ["--workers", "0"]),
     ]
     with _served(arguments, {"EVERKEPT_HOME": str(home), **(environment or {})}) as served:
         yield served

@@ -2,6 +2,7 @@
 
     python tests/bench/recall_quality.py LOCOMO.json            # LoCoMo (CC BY-NC, not part of this project)
     python tests/bench/recall_quality.py --own                  # our own sets in tests/data/recall
+    python -m tests.bench.recall_quality --own --postgresql     # the same on PostgreSQL
 
 All conversations stand in one store, one subject each; a question is asked in its subject's scope, with turns only.
 recall@k is the share of a question's evidence turns among the first k, averaged over questions. No answer, category or
@@ -29,7 +30,8 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from everkept.domain.ids import ProjectId, StreamId, SubjectId
 from everkept.domain.passage import analyse
 from everkept.domain.scope import Scope
-from everkept.models.pooling import Pooling, names_of
+from everkept.domain.text import stem
+from everkept.models.pooling import Pooling, content_words, names_of
 from everkept.models.word_vectors import WordllamaVectors
 from everkept.ports.clock import SystemClock
 from everkept.recall.search import Query, Searcher
@@ -71,6 +73,19 @@ def open_store(path: str = ":memory:") -> Connection:
     raw.execute("insert into workspaces(id, name, created_at) values(1, 'default', 0)")
     raw.execute("insert into projects(id, workspace_id, name, secret, created_at) values(1, 1, 'default', x'00', 0)")
     return Connection(raw, dialect, SystemClock())
+
+
+def open_served() -> Connection:
+    """A new database of the server that the tests use."""
+    from tests.postgres import new_database
+
+    from everkept.store.postgres import PostgresDatabase
+
+    database = PostgresDatabase(new_database())
+    database.prepare(SystemClock())
+    raw = database.connect(read_only=False)
+    raw.execute("insert into projects(workspace_id, name, secret, created_at) values(1, 'default', '', 0)")
+    return Connection(raw, database.dialect, SystemClock())
 
 
 # ---- data
@@ -151,7 +166,8 @@ def index(conn: Connection, talks: Iterable[Talk], words: WordllamaVectors) -> d
                 passage_of[subject, name] = id_
                 texts.append((id_, text, [t for _, _, t in turns[max(0, place - 2) : place]], speaker))
     corpus = store.corpus_size(conn)
-    frequencies = dict(conn.raw.execute("select term, doc from passage_terms"))
+    stems = {stem(word) for _, text, before, _ in texts for said in (text, *before) for word in content_words(said)}
+    frequencies = store.document_frequencies(conn, sorted(stems))
     names = names_of(s for *_, s in texts)
     pooling = Pooling(words, passages=corpus.passages, frequencies=frequencies, names=names)
     rows = [NewVectors(id_, *pooling.passage(text, before)) for id_, text, before, _ in texts]
@@ -194,6 +210,7 @@ def main() -> None:
     parser.add_argument("locomo", nargs="?", type=Path)
     parser.add_argument("--own", action="store_true", help=f"measure the sets in {OWN_SETS}")
     parser.add_argument("--no-vectors", action="store_true", help="without static vectors (recipe L)")
+    parser.add_argument("--postgresql", action="store_true", help="in a database of the server that the tests use")
     given = parser.parse_args()
     if not given.locomo and not given.own:
         parser.print_help(sys.stderr)
@@ -202,7 +219,7 @@ def main() -> None:
     for talks in ([list(read_locomo(given.locomo))] if given.locomo else []) + (
         [list(read_own(OWN_SETS))] if given.own else []
     ):
-        conn = open_store()
+        conn = open_served() if given.postgresql else open_store()
         start = time.perf_counter()
         passage_of = index(conn, talks, words)
         print(f"{len(passage_of)} turns of {len(talks)} talks indexed in {time.perf_counter() - start:.1f} s")

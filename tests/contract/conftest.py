@@ -1,15 +1,12 @@
-"""Contracts that a test names files for, on each database."""
+"""The contracts hold on each database: a test that cannot be asked of one of them says why, and none is left out."""
 
 from __future__ import annotations
 
 import pytest
-from tests.postgres import InPlaceOfFiles
+from tests.databases import UrlOf
+from tests.databases import each_database as each_database  # a fixture
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def each_database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For `usefixtures`: each test once a database; one that is marked `only_on` on that alone."""
-    if (marked := request.node.get_closest_marker("only_on")) is not None and marked.args[0] != request.param:
-        pytest.skip(marked.kwargs["reason"])
-    if request.param == "postgresql":
-        monkeypatch.setattr("everkept.store.store.SqliteDatabase", InPlaceOfFiles())
+@pytest.fixture(autouse=True)
+def _on_each(each_database: UrlOf) -> None:
+    """All of them."""

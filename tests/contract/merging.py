@@ -28,6 +28,7 @@ from everkept.store.pages import NewPage, PageRow, write_page
 from everkept.store.projects import ProjectRow, ensure_project, ensure_subject, find_project, find_subject
 from everkept.store.sessions import SessionAppended, SessionBatch, SessionHeader, append_session
 from everkept.store.streams import Append, Appended, append_events
+from everkept.store.tables import metadata
 
 OLD_SECRET = bytes(range(32, 64))
 
@@ -104,11 +105,8 @@ class Merging(Reviewing):
 
     def left_in_old(self) -> dict[str, int]:
         """Rows that still name the source, by table, but for what is left of it: its lanes, and subjects' numbers."""
-        tables = self.rows(
-            "select m.name from sqlite_master m join pragma_table_info(m.name) c on c.name = 'project_id'"
-            " where m.type = 'table'"
-        )
-        counts = {t: self.value(f"select count(*) from {t} where project_id = ?", self.old.id) for (t,) in tables}
+        tables = [table.name for table in metadata.sorted_tables if "project_id" in table.c]
+        counts = {t: self.value(f"select count(*) from {t} where project_id = ?", self.old.id) for t in tables}
         joined = "select count(*) from subjects where project_id = ? and merged_into is not null"
         counts["subjects"] -= self.value(joined, self.old.id)
         return {table: n for table, n in counts.items() if n and table not in ("lane_groups", "api_keys")}
@@ -141,6 +139,7 @@ class Merging(Reviewing):
 def check(world: Merging) -> None:
     """Nothing names the source any more, and every guarantee stands."""
     assert world.left_in_old() == {}
-    assert world.value("select count(*) from pragma_foreign_key_check") == 0
-    assert [str(b) for b in broken(world.store.path)] == []
+    if world.store.path is not None:  # a server looks at references itself
+        assert world.value("select count(*) from pragma_foreign_key_check") == 0
+        assert [str(b) for b in broken(world.store.path)] == []
     assert_lanes_count_right(world)

@@ -27,6 +27,7 @@ from everkept.store.sqlite import choose_driver
 from everkept.store.store import Store
 from everkept.store.streams import append_events
 
+pytestmark = pytest.mark.only_on("sqlite", reason="a backup copies a file; a server has its own (docs/self-hosting.md)")
 ROOT = Path(__file__).parents[2]
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 CLIENTS = 16

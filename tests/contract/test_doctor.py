@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from sqlalchemy import text
 from tests.contract.test_doctor_of_a_server import PLANTED as ON_A_SERVER
+from tests.contract.test_doctor_of_a_server import SAFE
+from tests.databases import UrlOf
 from tests.factories import HOUR_S, MINUTE_S, US, World, open_store, plain_reply, settings_of
+from tests.postgres import TestedDatabase, ordinary_role
 
 from everkept.capture.agents.keeping import prepare
 from everkept.derive.tools import Tools
@@ -29,27 +32,24 @@ from everkept.store.aliases import resolve, trust
 from everkept.store.changes import NewChange, acknowledge, prune_changes, record_changes
 from everkept.store.diagnosis import place
 from everkept.store.diagnosis.causes import CAUSES, Finding
-from everkept.store.diagnosis.diagnose import Diagnosis, diagnose, diagnose_file
+from everkept.store.diagnosis.diagnose import Diagnosis, diagnose, diagnose_database, diagnose_file
 from everkept.store.diagnosis.look import AgentsAround, Look, WiredAgent, look_around
 from everkept.store.diagnosis.weather import cause_of
 from everkept.store.erase import erase
 from everkept.store.facts import retire_by_hand
-from everkept.store.migrate import SCHEMA
+from everkept.store.migrate import SCHEMA, revision
+from everkept.store.moving.away import begin_move
+from everkept.store.moving.mover import move_memory
 from everkept.store.pauses import pause
 from everkept.store.projects import ensure_project, ensure_subject
 from everkept.store.sessions import SessionBatch, SessionHeader, append_session
 from everkept.store.sqlite import choose_driver
+from everkept.store.sqlite_database import SqliteDatabase
+from everkept.store.tables import metadata
 from everkept.store.webhooks import NewWebhook, add_webhook, remove_webhook
 from everkept.work.maintenance import PeriodicTask
 
 DAY_S = 24 * HOUR_S
-
-
-@pytest.fixture(scope="module")
-def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("empty") / "everkept.db"
-    open_store(path, VirtualClock()).close()
-    return path
 
 
 # ---- a model that reads
@@ -108,15 +108,18 @@ def down(error: ModelError) -> Reader:
 
 
 class Patient:
-    def __init__(self, path: Path, home: Path) -> None:
+    """In the file at `path`, or on `server`."""
+
+    def __init__(self, path: Path, home: Path, server: TestedDatabase | None) -> None:
         self.path = path
+        self.server = server
         self.home = home
         self.clock = VirtualClock()
         self.settings = settings_of(home)
         self.worlds: list[World] = []
 
     def world(self, **kw: Any) -> World:
-        world = World(open_store(self.path, self.clock), self.home, self.clock, **kw)
+        world = World(open_store(self.server or self.path, self.clock), self.home, self.clock, **kw)
         self.settings = world.settings
         self.worlds.append(world)
         return world
@@ -141,8 +144,8 @@ class Patient:
         return Look(
             **{
                 "settings": self.settings,
-                "name": str(self.path),
-                "around": look_around(self.path),
+                "name": self.server.name if self.server else str(self.path),
+                "around": None if self.server else look_around(self.path),
                 "pools": pools,
                 **kw,
             }
@@ -156,24 +159,31 @@ class Patient:
         return world.read(diagnose, self.look(**kw))
 
     def diagnose_file(self, **kw: Any) -> Diagnosis:
-        """Of the file, which nobody has open."""
+        """Of the store, which nobody has open."""
         self.close()
+        if self.server:
+            return diagnose_database(self.look(**kw), self.clock, self.server)
         return diagnose_file(self.look(**kw), self.clock)
 
     def change(self, *statements: str) -> None:
-        """Somebody else changes the file."""
-        raw = choose_driver().module.connect(str(self.path), isolation_level=None)
+        """Somebody else changes the store."""
+        raw = (
+            self.server.connect(read_only=False)
+            if self.server
+            else choose_driver().module.connect(str(self.path), isolation_level=None)
+        )
         for statement in statements:
             raw.execute(statement)
         raw.close()
 
 
 @pytest.fixture
-def patient(tmp_path: Path, empty_file: Path) -> Iterator[Patient]:
+def patient(tmp_path: Path, each_database: UrlOf) -> Iterator[Patient]:
     path = tmp_path / "everkept.db"
-    shutil.copy(empty_file, path)
-    path.chmod(0o600)
-    made = Patient(path, tmp_path / "home")
+    served = each_database(path).startswith("postgresql:")
+    made = Patient(path, tmp_path / "home", TestedDatabase(ordinary_role() + SAFE) if served else None)
+    if not served:
+        open_store(path, made.clock).close()
     yield made
     made.close()
 
@@ -195,25 +205,51 @@ Plant = Callable[[Patient], Diagnosis]
 PLANTED: dict[str, Plant] = {}
 
 
+IN_A_FILE: set[str] = set()
+"""Causes that no server has: it lies elsewhere, or keeps its pages and references whole itself."""
+
+
 def planted(plant: Plant) -> Plant:
     """The function's name is the cause that it plants."""
     PLANTED[plant.__name__] = plant
     return plant
 
 
-@planted
+def planted_in_a_file(plant: Plant) -> Plant:
+    IN_A_FILE.add(plant.__name__)
+    return planted(plant)
+
+
+def on_what_it_lies_in(causes: Iterable[str]) -> list[Any]:
+    """For `parametrize`."""
+    only = pytest.mark.only_on("sqlite", reason="it lies in a file; test_doctor_of_a_server has what lies in a server")
+    return [pytest.param(cause, marks=only) if cause in IN_A_FILE else cause for cause in causes]
+
+
+@planted_in_a_file
 def store_missing(patient: Patient) -> Diagnosis:
     patient.path.unlink()
     return patient.diagnose_file()
 
 
-@planted
+@planted_in_a_file
 def store_newer(patient: Patient) -> Diagnosis:
     patient.change(f"pragma user_version = {SCHEMA + 1}")
     return patient.diagnose_file()
 
 
-@planted
+@planted_in_a_file
+def schema_newer(patient: Patient) -> Diagnosis:
+    patient.change(
+        "delete from schema_support",
+        f"insert into schema_support(schema, oldest_program) values({SCHEMA + 1}, {SCHEMA})",
+        f"update alembic_version set version_num = '{revision(SCHEMA + 1)}'",
+        f"pragma user_version = {SCHEMA + 1}",
+    )
+    return patient.diagnose_file()
+
+
+@planted_in_a_file
 def store_foreign(patient: Patient) -> Diagnosis:
     patient.path.unlink()
     patient.change("create table recipes(id integer)")
@@ -221,7 +257,7 @@ def store_foreign(patient: Patient) -> Diagnosis:
     return patient.diagnose_file()
 
 
-@planted
+@planted_in_a_file
 def store_corrupt(patient: Patient) -> Diagnosis:
     chat(world := patient.world(), 30)
     world.run_until_idle()
@@ -233,7 +269,7 @@ def store_corrupt(patient: Patient) -> Diagnosis:
     return patient.diagnose_file()
 
 
-@planted
+@planted_in_a_file
 def store_locked(patient: Patient) -> Diagnosis:
     other = choose_driver().module.connect(str(patient.path), isolation_level=None)
     other.execute("begin immediate")
@@ -243,13 +279,13 @@ def store_locked(patient: Patient) -> Diagnosis:
         other.close()
 
 
-@planted
+@planted_in_a_file
 def references_broken(patient: Patient) -> Diagnosis:
     patient.change("insert into fact_events(fact_id, stream_id, seq) values(7, 7, 7)")
     return patient.diagnose_file()
 
 
-@planted
+@planted_in_a_file
 def full_text_broken(patient: Patient) -> Diagnosis:
     patient.remember(Said(object="Lisbon"))
     patient.close()
@@ -258,31 +294,31 @@ def full_text_broken(patient: Patient) -> Diagnosis:
     return patient.diagnose_file(full=True)
 
 
-@planted
+@planted_in_a_file
 def migration_pending(patient: Patient) -> Diagnosis:
     patient.change(f"pragma user_version = {SCHEMA - 1}")
     return patient.diagnose_file()
 
 
-@planted
+@planted_in_a_file
 def library_old(patient: Patient) -> Diagnosis:
     around = replace(look_around(patient.path), degraded="SQLite 3.45.1 has a WAL bug")
     return patient.diagnose_file(around=around)
 
 
-@planted
+@planted_in_a_file
 def network_disk(patient: Patient) -> Diagnosis:
     around = replace(look_around(patient.path), network="it lies on a network file system (nfs4)")
     return patient.diagnose_file(around=around)
 
 
-@planted
+@planted_in_a_file
 def open_to_others(patient: Patient) -> Diagnosis:
     patient.path.chmod(0o644)
     return patient.diagnose_file()
 
 
-@planted
+@planted_in_a_file
 def disk_full(patient: Patient) -> Diagnosis:
     return patient.diagnose_file(around=replace(look_around(patient.path), free_bytes=30 << 20), failing="disk is full")
 
@@ -293,7 +329,22 @@ def writes_fail(patient: Patient) -> Diagnosis:
     return patient.diagnose(failing="the database could not be written: attempt to write a readonly database")
 
 
-@planted
+@planted_in_a_file
+def memory_moved(patient: Patient) -> Diagnosis:
+    patient.remember(Said(object="Lisbon"))
+    patient.close()
+    move_memory(SqliteDatabase(patient.path), SqliteDatabase(patient.path.with_name("new.db")), patient.clock)
+    return patient.diagnose_file()
+
+
+@planted_in_a_file
+def move_unfinished(patient: Patient) -> Diagnosis:
+    patient.world().write(begin_move, "m1", "postgresql://db/everkept")
+    patient.clock.advance(2 * HOUR_S)
+    return patient.diagnose()
+
+
+@planted_in_a_file
 def copies_kept(patient: Patient) -> Diagnosis:
     patient.world().do(
         "insert into erasures(project_id, kind, asked_at, done_at, residue) values(1, 'subject', ?, ?, 0)",
@@ -543,6 +594,12 @@ def budget_spent(patient: Patient) -> Diagnosis:
     return patient.diagnose()
 
 
+@planted
+def price_unknown(patient: Patient) -> Diagnosis:
+    patient.world(project_settings={"models.daily_usd_max": 5.0})
+    return patient.diagnose(unpriced="openai:nobody-knows")
+
+
 # ---- nothing scheduled
 
 
@@ -722,7 +779,7 @@ def hooked(patient: Patient, *changes: str) -> World:
     world.write(record_changes, world.project.id, kinds)
     world.write(add_webhook, world.project.id, new)
     for change in changes:
-        world.write(lambda conn, sql=change: conn.raw.execute(sql, {"now": world.clock.now_us()}))
+        world.write(lambda conn, sql=change: conn.run(text(sql), {"now": world.clock.now_us()}))
     return world
 
 
@@ -800,7 +857,7 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(place, "BUSY_S", 0.05)
 
 
-@pytest.mark.parametrize("cause", PLANTED)
+@pytest.mark.parametrize("cause", on_what_it_lies_in(PLANTED))
 def test_planted_cause_is_found_and_no_other(patient: Patient, cause: str) -> None:
     found = PLANTED[cause](patient)
     assert causes(found) == [cause]
@@ -819,11 +876,15 @@ def test_every_cause_is_planted_and_says_what_it_means() -> None:
 BLIND = {"store_missing", "store_newer", "store_foreign"}
 
 
-@pytest.mark.parametrize("cause", sorted({*BLIND, "store_corrupt", "migration_pending", "store_locked"}))
+SEEN = ("store_corrupt", "migration_pending", "store_locked")
+
+
+@pytest.mark.parametrize("cause", on_what_it_lies_in(sorted({*BLIND, *SEEN})))
 def test_could_not_look_and_found_something_are_told_apart(patient: Patient, cause: str) -> None:
     assert PLANTED[cause](patient).looked is (cause not in BLIND)
 
 
+@pytest.mark.only_on("sqlite", reason="a reader of a server waits for no writer")
 def test_a_store_that_cannot_be_read_for_a_lock_was_not_looked_at(patient: Patient) -> None:
     other = choose_driver().module.connect(str(patient.path), isolation_level=None)
     other.execute("pragma locking_mode = exclusive")
@@ -835,6 +896,7 @@ def test_a_store_that_cannot_be_read_for_a_lock_was_not_looked_at(patient: Patie
     assert (causes(found), found.looked) == (["store_locked"], False)
 
 
+@pytest.mark.only_on("sqlite", reason="it is about a file")
 def test_a_file_that_is_no_database_is_damaged(patient: Patient) -> None:
     patient.path.write_bytes(b"not a database at all " * 1000)
     found = patient.diagnose_file()
@@ -875,7 +937,8 @@ def test_a_healthy_store_has_nothing_to_mend(patient: Patient) -> None:
     assert world.value("select count(*) from facts where live") >= 1
     found = patient.diagnose_file(full=True)
     assert found.findings == []
-    assert (found.store["journal_mode"], found.store["mode"]) == ("wal", "600")
+    if patient.server is None:
+        assert (found.store["journal_mode"], found.store["mode"]) == ("wal", "600")
 
 
 def test_a_new_store_has_nothing_to_mend(patient: Patient) -> None:
@@ -963,6 +1026,14 @@ def test_looking_changes_nothing(patient: Patient) -> None:
     chat(world := patient.world(), 3)
     world.tick(HOUR_S)
     patient.close()
-    before = patient.path.read_bytes()
+    before = everything_in(patient)
     assert causes(patient.diagnose_file(full=True)) == ["no_worker"]
-    assert patient.path.read_bytes() == before
+    assert everything_in(patient) == before
+
+
+def everything_in(patient: Patient) -> Any:
+    """The bytes of the file, or every row of the database with where it lies and who wrote it last."""
+    if patient.server is None:
+        return patient.path.read_bytes()
+    with patient.server.connect(read_only=True) as raw:
+        return {t.name: raw.execute(f"select ctid, xmin, * from {t.name}").fetchall() for t in metadata.sorted_tables}

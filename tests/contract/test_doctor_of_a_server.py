@@ -9,14 +9,17 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.factories import settings_of
-from tests.postgres import empty_database, ordinary_role
+from tests.postgres import empty_database, new_database, ordinary_role
+from tests.stubs.next_version import plant_next
 
 from everkept.ports.clock import SystemClock
 from everkept.store.diagnosis import server
 from everkept.store.diagnosis.diagnose import Diagnosis, diagnose_database
 from everkept.store.diagnosis.look import Look
 from everkept.store.postgres import PostgresDatabase
+from everkept.store.postgres_upgrade import upgrade_database
 
+pytestmark = pytest.mark.only_on("postgresql", reason="it is about a server; test_doctor has what lies in a file")
 SAFE = "&options=-c%20synchronous_commit%3Don"
 
 
@@ -92,15 +95,22 @@ def test_a_password_is_never_shown() -> None:
 
 
 def test_an_empty_database_has_no_schema_yet_and_one_of_another_version_is_named(tmp_path: Path) -> None:
-    from tests.postgres import new_database
-
     empty = new_database()
     assert causes(look(tmp_path, empty)) == ["store_missing"]
     newer = new_database()
     with psycopg.connect(newer, autocommit=True) as raw:
         raw.execute("create table alembic_version(version_num varchar(32))")
-        raw.execute("insert into alembic_version values('9999')")
+        raw.execute("insert into alembic_version values('9998')")
     assert causes(look(tmp_path, newer)) == ["store_newer"]
     with psycopg.connect(newer, autocommit=True) as raw:
         raw.execute("update alembic_version set version_num = '0000'")
     assert causes(look(tmp_path, newer)) == ["migration_pending"]
+
+
+def test_a_schema_that_was_made_to_go_on_with_this_program_is_named(tmp_path: Path) -> None:
+    url = new_database()
+    PostgresDatabase(url).prepare(SystemClock())
+    upgrade_database(PostgresDatabase(url), plant_next(tmp_path / "planted"))
+    found = look(tmp_path, url + SAFE)
+    assert causes(found) == ["schema_newer", "role_too_mighty"]
+    assert found.findings[0].what == "the schema is 2, newer than this program's 1, which goes on with it"

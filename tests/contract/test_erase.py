@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sqlalchemy import text
+from tests.postgres import TestedDatabase
 
 from everkept.capture.messages import Given, check_messages
 from everkept.config import load
@@ -177,10 +178,14 @@ class World:
     def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
         return self.store.read_now(lambda conn: conn.rows(text(sql), params))
 
-    def in_file(self, *words: str) -> list[str]:
-        """Which of the words stand anywhere in the file or its write-ahead log."""
-        raw = b"".join(p.read_bytes() for p in self.path.parent.glob(self.path.name + "*")).lower()
-        return [w for w in words if w.lower().encode() in raw]
+    def kept(self, *words: str) -> list[str]:
+        """Which of the words stand anywhere in the file or its write-ahead log, or in any row of the database."""
+        if isinstance(self.store.database, TestedDatabase):
+            held = self.store.database.every_value()
+        else:
+            files = self.path.parent.glob(self.path.name + "*")
+            held = b"".join(p.read_bytes() for p in files).lower().decode("latin-1")
+        return [w for w in words if w.lower() in held]
 
 
 @pytest.fixture
@@ -222,8 +227,8 @@ def test_erased_event_leaves_its_place_and_its_key(world: World) -> None:
     )
     assert row == ("", None, None, None, None, None, 0, 0, 1, 1)
     assert world.found("zorblax") == []
-    assert world.in_file("Zorblax") == []
-    assert world.in_file("rains") == ["rains"]
+    assert world.kept("Zorblax") == []
+    assert world.kept("rains") == ["rains"]
 
 
 def test_erased_event_is_hidden_before_any_job_has_run(world: World) -> None:
@@ -249,7 +254,7 @@ def test_reimport_under_the_same_key_stays_out(world: World) -> None:
     world.erased(EventTarget(stream=stream, seq=1))
     [again] = world.say("chat", "my cat is called Zorblax", key="k")
     assert (again.stream, again.seq, again.replayed) == (stream, 1, True)
-    assert world.in_file("Zorblax") == []
+    assert world.kept("Zorblax") == []
 
 
 def test_what_an_erased_fact_superseded_comes_back(world: World) -> None:
@@ -283,7 +288,7 @@ def test_erasing_an_event_takes_the_replies_that_saw_it_and_derives_its_window_a
     assert "Qwertzuiop" not in summary
     assert facts_at is not None
     assert world.rows("select state from jobs where kind = 'extract_facts'") == [("done",)]
-    assert world.in_file("Qwertzuiop") == []
+    assert world.kept("Qwertzuiop") == []
     assert world.residue(EventTarget(stream=stream, seq=1)) == 0
 
 
@@ -380,7 +385,7 @@ def test_the_rolling_summary_is_folded_again_from_what_remains(world: World) -> 
     summary = world.store.read_now(get_thread, world.project, "chat").summary or ""
     assert "Zorblax" not in summary
     assert "Lisbon" in summary
-    assert world.in_file("Zorblax") == []
+    assert world.kept("Zorblax") == []
 
 
 def test_erasing_an_uncovered_event_keeps_the_count_of_pending_tokens(world: World) -> None:
@@ -415,7 +420,7 @@ def test_an_erased_thread_is_gone_and_its_subject_stays(world: World) -> None:
     assert not any("Zorblax" in f.text for f in world.store.read_now(list_facts, world.project, None, None, 99))
     world.drain()
     assert world.residue(target) == 0
-    assert world.in_file("Zorblax", "Frobnitz", "secret-plan") == []
+    assert world.kept("Zorblax", "Frobnitz", "secret-plan") == []
     assert world.rows("select count(*) from entities where norm = 'ann'") == [(1,)]
     assert "turn" in world.found("lisbon")
 
@@ -434,7 +439,7 @@ def test_an_erased_subject_leaves_no_word_and_no_name(world: World) -> None:
     assert world.residue(target) > 0
     done = world.erased(target)
     assert (done.residue, world.residue(target)) == (0, 0)
-    assert world.in_file("Zorblax", "wumpus") == []
+    assert world.kept("Zorblax", "wumpus") == []
     assert "turn" in world.found("lisbon")
     changes, _ = world.store.read_now(read_changes, world.project, 0, 100)
     assert not any("wumpus" in str(c) for c in changes)
@@ -580,7 +585,7 @@ def test_jobs_that_run_between_the_erase_and_its_job_find_nothing(world: World, 
     world.erase(target)
     world.drain()
     assert world.residue(target) == 0
-    assert world.in_file("Zorblax") == []
+    assert world.kept("Zorblax") == []
 
 
 # ---- resuming, embeddings, repeating
@@ -605,7 +610,7 @@ def test_a_crash_after_any_chunk_loses_nothing(world: World) -> None:
     world.store.write_now(lambda conn: finish_snooze(conn, lease))
     world.drain()
     assert world.residue(target) == 0
-    assert world.in_file("Zorblax", "wumpus") == []
+    assert world.kept("Zorblax", "wumpus") == []
 
 
 def expire(conn: Any) -> None:
@@ -694,6 +699,7 @@ def test_an_erased_thread_keeps_no_settings(world: World) -> None:
     assert world.rows("select settings from streams") == [("{}",)]
 
 
+@pytest.mark.only_on("sqlite", reason="a reader keeps the log of a file from being emptied")
 def test_an_erase_is_done_only_when_no_reader_keeps_the_words_in_the_log(world: World) -> None:
     world.say("chat", "my cat is called Zorblax")
     target = EventTarget(stream=world.stream("chat"), seq=1)
@@ -707,7 +713,7 @@ def test_an_erase_is_done_only_when_no_reader_keeps_the_words_in_the_log(world: 
     found = world.store.read_now(find_erasure, erasure.id)
     assert found is not None
     assert found.done_at is not None
-    assert world.in_file("Zorblax") == []
+    assert world.kept("Zorblax") == []
 
 
 def test_erasing_twice_answers_with_the_first_erase(world: World) -> None:
@@ -726,9 +732,9 @@ def test_no_word_of_many_stays_in_the_full_text_index(world: World) -> None:
     for at in range(0, 600, 20):
         world.say("chat", *(f"{w} and the weather" for w in words[at : at + 20]), subject="wumpus")
         world.say("other", f"the weather of day {at}", subject="bob")
-    assert len(world.in_file(*words)) == 600
+    assert len(world.kept(*words)) == 600
     world.erased(SubjectTarget(subject=world.subject("wumpus")))
-    assert world.in_file(*words, "wumpus") == []
+    assert world.kept(*words, "wumpus") == []
 
 
 def test_no_summary_tells_of_an_erased_event_before_its_job_has_run(world: World) -> None:
@@ -787,7 +793,7 @@ def test_an_erase_ends_where_its_episode_was_derived_again_after_the_clock_was_s
     assert (found.done_at is not None, found.residue) == (True, 0)
     [(summary,)] = world.rows("select summary from windows where id = :w", w=window)
     assert "Lisbon" in summary
-    assert world.in_file("Zorblax") == []
+    assert world.kept("Zorblax") == []
 
 
 def derive_now(conn: Any, window: int, summary: str) -> None:

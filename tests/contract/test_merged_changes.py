@@ -78,7 +78,8 @@ def test_a_subject_that_the_target_named_only_after_the_carry_has_what_came_befo
         world.add("there", "The ferry leaves at ten")
     world.do(
         "insert into changes(project_id, seq, kind, ref, at) with recursive n(i) as (select 1 union all select i + 1"
-        " from n where i < ?) select ?, i, 'page.written', 'pag_1', 0 from n where ?", others, world.here.id, others,
+        " from n where i < ?) select ?, i, 'page.written', 'pag_1', 0 from n where ? > 0",
+        others, world.here.id, others,
     )  # fmt: skip
     world.do("update projects set change_seq = ? where id = ?", others, world.here.id)
     merge = world.begin()

@@ -12,17 +12,32 @@ from typing import Any
 import pytest
 from scripts import freeze_first_migration
 from sqlalchemy import text
+from tests.stubs.next_version import plant_next
 from tests.stubs.planted_migration import plant
 
 from everkept.errors import StoreNotSupported
 from everkept.ports.clock import VirtualClock
 from everkept.store.connection import Connection
 from everkept.store.dialect import sqlite_dialect
-from everkept.store.migrate import SCHEMA, SHIPPED, Migrations, alembic_config, read_revision, revision, upgrade
+from everkept.store.inspection import inspect_store
+from everkept.store.migrate import (
+    SCHEMA,
+    SHIPPED,
+    WORKS_WITH,
+    Migrations,
+    alembic_config,
+    read_revision,
+    revision,
+    upgrade,
+)
 from everkept.store.migrations.open_connection import engine_over
+from everkept.store.projects import ensure_project, list_projects
 from everkept.store.sqlite import choose_driver, open_file
 from everkept.store.store import Store
 
+pytestmark = pytest.mark.only_on(
+    "sqlite", reason="how a file is upgraded; test_migrations_of_a_server.py has the other"
+)
 NEXT = SCHEMA + 1
 ROOT = Path(__file__).parents[2]
 
@@ -50,6 +65,10 @@ def migrate(home: Path, migrations: Migrations) -> Any:
         return upgrade(connection, home / "everkept.db", migrations)
     finally:
         connection.raw.close()
+
+
+def names(conn: Connection) -> list[str]:
+    return [project.name for project in list_projects(conn)]
 
 
 def snapshot(path: Path) -> list[tuple[Any, ...]]:
@@ -109,7 +128,9 @@ def test_the_first_migration_is_in_step_with_the_tables() -> None:
 def test_the_newest_migration_is_the_schema_of_the_program() -> None:
     from alembic.script import ScriptDirectory
 
-    assert ScriptDirectory.from_config(alembic_config()).get_heads() == [revision(SCHEMA)]
+    scripts = ScriptDirectory.from_config(alembic_config())
+    assert scripts.get_heads() == [revision(SCHEMA)]
+    assert scripts.get_revision(revision(SCHEMA)).module.works_with == WORKS_WITH
 
 
 def test_a_store_that_is_new_or_up_to_date_does_not_load_alembic(tmp_path: Path) -> None:
@@ -150,6 +171,46 @@ def test_an_older_store_is_migrated_after_a_copy_was_made(home: Path, tmp_path: 
     assert connection.rows(text("pragma foreign_keys")) == [(1,)]
     connection.raw.close()
     assert migrate(home, plant(tmp_path / "planted")).copy is None
+
+
+def test_a_newer_store_that_says_so_is_used_by_this_program(home: Path, tmp_path: Path) -> None:
+    """Also by one that runs meanwhile: its statements are prepared anew, and each names its columns."""
+    running = Store(home / "everkept.db", threads=False)
+    running.open()
+    assert running.read_now(names) == ["p"]
+    migrate(home, plant_next(tmp_path / "planted"))
+    assert running.read_now(names) == ["p"]
+    running.write_now(ensure_project, "q", bytes(32))
+    running.close()
+
+    started = Store(home / "everkept.db", threads=False)
+    started.open()
+    started.write_now(ensure_project, "r", bytes(32))
+    assert started.read_now(names) == ["p", "q", "r"]
+    started.close()
+    connection = connect(home)
+    assert upgrade(connection, home / "everkept.db").schema == NEXT
+    connection.raw.close()
+    assert [found.ok for found in inspect_store(home / "everkept.db").findings if found.name == "schema"] == [True]
+
+
+def test_a_newer_store_whose_word_is_of_another_schema_is_refused(home: Path, tmp_path: Path) -> None:
+    migrate(home, plant_next(tmp_path / "planted"))
+    connection = connect(home)
+    connection.raw.execute(f"update schema_support set schema = {NEXT + 1}")
+    with pytest.raises(StoreNotSupported, match=rf"has schema {NEXT}"):
+        upgrade(connection, home / "everkept.db")
+    connection.raw.close()
+
+
+def test_a_migration_that_does_not_say_who_goes_on_is_refused(home: Path, tmp_path: Path) -> None:
+    before = snapshot(home / "everkept.db")
+    planted = plant_next(tmp_path / "planted")
+    source = next((tmp_path / "planted").iterdir())
+    source.write_text(source.read_text("utf-8").replace("works_with", "wrks_with"), "utf-8")
+    with pytest.raises(AttributeError, match="works_with"):
+        migrate(home, planted)
+    assert snapshot(home / "everkept.db") == before
 
 
 def test_a_newer_store_is_refused(home: Path, tmp_path: Path) -> None:

@@ -24,8 +24,6 @@ from everkept.store.proposals import ProposalRow, evidence_of, get_proposal, lis
 from everkept.store.review_input import known_pages
 from everkept.store.search import find_postings, load_hits
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
 DAY_S = 86_400.0
 BODY = "Use uv.\n\n## Why\n\nIt locks.\n"
 

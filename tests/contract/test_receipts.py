@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.factories import listening_to
 from tests.stubs.worked_store import WorkedStore
 
 from everkept.domain.erase import EventTarget
@@ -237,15 +237,12 @@ def many_receipts(worked: WorkedStore, places: list[tuple[int, int]]) -> list[Re
 
 
 def _statements(worked: WorkedStore, places: list[tuple[int, int]]) -> int:
-    ran: list[Any] = []
+    def count(conn: Connection) -> int:
+        with listening_to(conn) as ran:
+            receipts_of(conn, worked.project, places, worked.settings)
+        return len(ran)
 
-    def counted(conn: Connection) -> None:
-        conn.raw.set_trace_callback(ran.append)
-        receipts_of(conn, worked.project, places, worked.settings)
-        conn.raw.set_trace_callback(None)
-
-    worked.store.read_now(counted)
-    return len([s for s in ran if not s.startswith("--")])
+    return worked.store.read_now(count)
 
 
 def _why(found: ReceiptRow) -> tuple[str, str | None]:

@@ -122,7 +122,7 @@ def test_what_is_said_in_other_words_counts_as_the_same_thing_and_keeps_its_word
     world.erased(StreamTarget(stream=world.stream("one")))
     assert world.rows("select id, object, duplicate_of, live from facts") == [(second, "City Hospital", None, 1)]
     assert world.rows("select name from entities where type = 'organisation'") == [("City Hospital",)]
-    assert world.in_file("Zorblax") == []
+    assert world.kept("Zorblax") == []
 
 
 # ---- embedding

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 from tests.contract.reviewing import AGE_S, INTERVAL_S, Reviewing
 from tests.factories import plain_reply
 
@@ -435,11 +436,11 @@ def test_what_a_model_was_shown_of_other_sessions_goes_with_them_out_of_the_jour
     world.live(AGE_S + INTERVAL_S)
     second = world.digested("two")
     world.live(AGE_S + INTERVAL_S)
-    recipes = "select recipe->>'stream', recipe->>'streams' from replies where step = 'review'"
-    assert world.rows(recipes) == [(first, "[]"), (second, f"[{first}]")]
+    recipes = text("select number_in(recipe, 'stream'), word_in(recipe, 'streams') from replies where step = 'review'")
+    assert world.read(lambda conn: conn.rows(recipes)) == [(first, "[]"), (second, f"[{first}]")]
     world.write(erase, world.project.id, StreamTarget(stream=first))
     world.live(60)
-    assert world.rows(recipes) == []
+    assert world.read(lambda conn: conn.rows(recipes)) == []
     world.shut()
 
 

@@ -33,7 +33,7 @@ def test_a_moved_project_goes_on_with_its_reviews_where_it_was(world: Reviewing)
     world.write(resolve, [("remote", "h/a")], "default", SECRET)
     world.write(lease_consumer, project, "mine", "me", 60.0)
     before = world.rows("select kind, key, state, project_id from jobs order by id")
-    workspace = world.write(ensure_workspace, "second")
+    workspace = world.write(ensure_workspace, "second").id
     world.write(move_project, project, workspace, "default")
     assert world.rows("select distinct workspace_id from reviews") == [(workspace,)]
     assert world.rows("select kind, key, state, project_id from jobs order by id") == before
@@ -43,12 +43,13 @@ def test_a_moved_project_goes_on_with_its_reviews_where_it_was(world: Reviewing)
     world.live(AGE_S + INTERVAL_S)
     assert (world.states(), world.watermark()) == ({1: "reviewed", 2: "reviewed", 3: "reviewed"}, 3)
     assert world.value("select count(*) from reviews where stream_id = ?", waiting) == 1
-    assert world.value("select count(*) from pragma_foreign_key_check") == 0
+    if world.store.path is not None:  # a server looks at references itself
+        assert world.value("select count(*) from pragma_foreign_key_check") == 0
 
 
 def test_a_moved_project_is_not_mistaken_for_one_of_its_name_that_takes_its_place(world: Reviewing) -> None:
     world.write(add_key, world.project.id, "laptop", b"hash")
-    world.write(move_project, world.project.id, world.write(ensure_workspace, "second"), "default")
+    world.write(move_project, world.project.id, world.write(ensure_workspace, "second").id, "default")
     other = world.write(ensure_project, "default", SECRET)
     assert other.id != world.project.id
     assert world.read(find_key, b"hash") == "second/default"
@@ -56,8 +57,10 @@ def test_a_moved_project_is_not_mistaken_for_one_of_its_name_that_takes_its_plac
 
 
 def test_a_project_does_not_move_where_its_name_is_taken(world: Reviewing) -> None:
-    workspace = world.write(ensure_workspace, "second")
-    world.do("insert into projects(workspace_id, name, secret, created_at) values(?, 'default', x'00', 1)", workspace)
+    workspace = world.write(ensure_workspace, "second").id
+    world.do(
+        "insert into projects(workspace_id, name, secret, created_at) values(?, 'default', ?, 1)", workspace, b"\x00"
+    )
     with pytest.raises(Conflict, match="has a project 'default' already"):
         world.write(move_project, world.project.id, workspace, "default")
     assert world.read(find_project, "default") == world.project

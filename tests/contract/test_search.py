@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from pysqlite3 import dbapi2
-from sqlalchemy.schema import CreateIndex, CreateTable
+from tests.factories import open_store
+from tests.postgres import TestedDatabase
 
 from everkept.domain.ids import ProjectId, StreamId, SubjectId
 from everkept.domain.passage import SITTING_GAP_US, analyse
 from everkept.domain.scope import Scope
 from everkept.errors import InvalidInput
 from everkept.models.pooling import Pooling
-from everkept.ports.clock import SystemClock
+from everkept.ports.clock import VirtualClock
 from everkept.recall.search import Query, Searcher, choose
 from everkept.recall.words import WordsMemo
 from everkept.store import search as store
 from everkept.store.connection import Connection
-from everkept.store.dialect import sqlite_dialect
+from everkept.store.projects import ensure_project
 from everkept.store.search import NewPassage, NewVectors
-from everkept.store.tables import FULL_TEXT_SQLITE, metadata
+from everkept.store.store import Store
 
 HERE, ELSEWHERE = ProjectId(1), ProjectId(2)
 START_US = 1_750_000_000_000_000
@@ -48,23 +48,20 @@ class LetterVectors:
 
 
 @pytest.fixture
-def conn(tmp_path: Path) -> Iterator[Connection]:
-    raw = dbapi2.connect(str(tmp_path / "s.db"), isolation_level=None)
-    raw.execute("pragma synchronous = off")
-    dialect = sqlite_dialect()
-    for table in metadata.sorted_tables:
-        raw.execute(str(CreateTable(table).compile(dialect=dialect)))
-        for index in table.indexes:
-            raw.execute(str(CreateIndex(index).compile(dialect=dialect)))
-    for statement in FULL_TEXT_SQLITE:
-        raw.execute(statement)
-    raw.execute("insert into workspaces(id, name, created_at) values(1, 'default', 0)")
-    for project in (1, 2):
-        raw.execute(
-            "insert into projects(id, workspace_id, name, secret, created_at) values(?, 1, ?, x'00', 0)",
-            (project, f"p{project}"),
-        )
-    yield Connection(raw, dialect, SystemClock())
+def opened(tmp_path: Path) -> Iterator[Store]:
+    """A store with two projects."""
+    made = open_store(tmp_path / "s.db", VirtualClock())
+    for name in ("here", "elsewhere"):
+        made.write_now(ensure_project, name, b"s" * 32)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def conn(opened: Store) -> Iterator[Connection]:
+    """Each statement is a transaction of its own."""
+    raw = opened.database.connect(read_only=False)
+    yield Connection(raw, opened.database.dialect, opened.clock)
     raw.close()
 
 
@@ -99,8 +96,12 @@ def found(
 
 
 def columns(conn: Connection, id_: int) -> tuple[str, str]:
-    own, before = conn.raw.execute("select own, before from passage_text where rowid = ?", (id_,)).fetchone()
+    own, before = conn.raw.execute(f"select own, before from passage_text where {id_of_text(conn)} = {id_}").fetchone()
     return own, before
+
+
+def id_of_text(conn: Connection) -> str:
+    return "rowid" if conn.dialect.name == "sqlite" else "id"
 
 
 # ---- writing
@@ -246,7 +247,7 @@ def test_words_in_memory_are_the_same_after_they_were_forgotten(conn: Connection
         assert few.lengths.tolist() == all_.lengths.tolist() == [3 * (i < 99) for i in ids]
         assert few.hashes.tolist() == all_.hashes.tolist() == [hash(t) for t in ("my", "old", "dog")] * sum(ids < 99)
         assert [few.sets[c] for c in few.speaker] == [{"ann"} if i < 99 else set() for i in ids]
-    conn.raw.execute("delete from passage_text where rowid = 1")
+    conn.raw.execute(f"delete from passage_text where {id_of_text(conn)} = 1")
     assert plenty.of(conn, np.array([1])).lengths.tolist() == [3]
     plenty.clear()
     assert plenty.of(conn, np.array([1])).lengths.tolist() == [0]
@@ -372,7 +373,7 @@ def test_depth_limits_to_the_best(conn: Connection) -> None:
     assert found(conn, "dog cat", depth=2) == everything[:2]
 
 
-def test_delete_leaves_no_word_behind(conn: Connection, tmp_path: Path) -> None:
+def test_delete_leaves_no_word_behind(opened: Store, conn: Connection) -> None:
     store.index_passages(
         conn, [turn("before", seq=1), turn("xylophone secret", seq=2), turn("after", seq=3), turn("later", seq=4)]
     )
@@ -384,9 +385,17 @@ def test_delete_leaves_no_word_behind(conn: Connection, tmp_path: Path) -> None:
     assert store.document_frequencies(conn, ["xylophon"]) == {}
     assert [r[0] for r in conn.raw.execute("select passage_id from vectors order by 1")] == [1]
     assert [r[0] for r in conn.raw.execute("select id from passages where embedded is null order by 1")] == [3, 4]
+    assert "xylophon" not in held(opened, conn)
+
+
+def held(opened: Store, conn: Connection) -> str:
+    """All that is in the file once it was written anew, or in any row."""
+    if isinstance(opened.database, TestedDatabase):
+        return opened.database.every_value()
+    assert opened.path is not None
     conn.raw.execute("pragma secure_delete = on")
     conn.raw.execute("vacuum")
-    assert b"xylophon" not in (tmp_path / "s.db").read_bytes()
+    return opened.path.read_bytes().decode("latin-1")
 
 
 def test_delete_keeps_to_its_project(conn: Connection) -> None:

@@ -8,14 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from tests.postgres import TestedDatabase, new_database
 from tests.stubs.agent_desk import Desk, a_checkout, a_desk
 
 from everkept.api import secrets
 from everkept.api.secrets import SecretScan, scan_secrets
-from everkept.errors import NotFound
+from everkept.errors import NotFound, StoreNotSupported
 from everkept.ports.clock import SystemClock
 from everkept.store.diagnosis import texts
-from everkept.store.sqlite import choose_driver
 from everkept.store.sqlite_database import SqliteDatabase
 
 TOKEN = "ghp_" + "x7Kd92LmQp4RtVw8Zs" + "Yb3NcHf6JgTa1EuOi5"
@@ -32,14 +32,13 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 def scan(desk: Desk) -> SecretScan:
-    return scan_secrets(SqliteDatabase(desk.home / "everkept.db"), SystemClock())
+    return scan_secrets(desk.app.parts.store.database, SystemClock())
 
 
 def plant(desk: Desk, statement: str) -> None:
     """As an earlier version, with fewer rules, may have kept it."""
-    raw = choose_driver().module.connect(str(desk.home / "everkept.db"), isolation_level=None)
-    raw.execute(statement.replace("TOKEN", f"'use {TOKEN} here'"))
-    raw.close()
+    planted = statement.replace("TOKEN", f"'use {TOKEN} here'")
+    desk.app.parts.store.write_now(lambda conn: conn.raw.execute(planted))
 
 
 def test_a_store_without_secrets_has_none(desk: Desk) -> None:
@@ -59,8 +58,9 @@ def test_a_store_without_secrets_has_none(desk: Desk) -> None:
         ("update handoffs set body = TOKEN", "handoff", "hnd_1", texts.RESTS_ON),
         ("update offers set body = TOKEN", "offer", "off_1", texts.RESTS_ON),
         ("insert into replies(project_id, work, step, version, model, ask, request_hash, asked_at, text)"
-         " values(1, 'w', 's', 'v', 'm', 1, x'00', 1, TOKEN)", "reply", "reply 1", texts.RESTS_ON),
-        ("update events set metadata = json_object('cwd', TOKEN) where seq = 2", "message", "evt_1_2",
+         " select 1, 'w', 's', 'v', 'm', 1, secret, 1, TOKEN from projects where id = 1",
+         "reply", "reply 1", texts.RESTS_ON),
+        ("""update events set metadata = '{"cwd": "' || TOKEN || '"}' where seq = 2""", "message", "evt_1_2",
          "everkept erase --event evt_1_2"),
         ("update sessions set cwd = TOKEN where stream_id = 1", "session", "ses_1", "everkept erase --session ses_1"),
         ("update sessions set agent = TOKEN where stream_id = 1", "session", "ses_1", "everkept erase --session ses_1"),
@@ -127,6 +127,13 @@ def test_more_than_can_be_listed_are_counted(desk: Desk, monkeypatch: pytest.Mon
     assert found.places == len(desk.rows("select 1 from events"))
 
 
+@pytest.mark.only_on("sqlite", reason="a server without a store has a name of its own, below")
 def test_without_a_store_there_is_nothing_to_scan(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="no store"):
         scan_secrets(SqliteDatabase(tmp_path / "none.db"), SystemClock())
+
+
+@pytest.mark.only_on("postgresql", reason="an empty database; a file without a store is above")
+def test_a_database_without_a_store_has_nothing_to_scan() -> None:
+    with pytest.raises(StoreNotSupported, match="no schema"):
+        scan_secrets(TestedDatabase(new_database()), SystemClock())

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 from tests.contract.test_erase import SECRET, SETTINGS, World, lease_of
 
 from everkept.capture.agents.keeping import prepare, session_mark
@@ -29,9 +30,8 @@ from everkept.store.sessions import (
     end_session,
     find_native_session,
     list_sessions,
+    undigested_sessions,
 )
-
-pytestmark = pytest.mark.usefixtures("each_database")
 
 
 class Agents(World):
@@ -423,7 +423,7 @@ def test_an_erased_event_leaves_no_word_in_page_handoff_or_offer(world: Agents) 
     world.store.write_now(lambda c: make_offer(
         c, world.project, receiver, handoff=handoff.id, items=[f"hnd_{handoff.id}"], body="about Zorblax"))  # fmt: skip
     world.erased(EventTarget(stream=stream, seq=1))
-    assert world.in_file("zorblax", "quokkas") == []
+    assert world.kept("zorblax", "quokkas") == []
     assert world.residue(EventTarget(stream=stream, seq=1)) == 0
     assert "src/kept.py" in world.store.read_now(get_page, world.project, world.session("s1").page).body
     told = world.told("s1", prompt("s1", "rename the Zorblax module, it is about quokkas", id_="p"))
@@ -434,7 +434,7 @@ def test_an_erased_event_takes_its_other_tellings_with_it(world: Agents) -> None
     world.told("s1", prompt("s1", "run"), call("s1", "c1", "deploy zorblax", source="hook", ended=False))
     world.told("s1", call("s1", "c1", "deploy zorblax", outcome="ok", output="fine"))
     world.erased(EventTarget(stream=world.session("s1").stream, seq=3))
-    assert world.in_file("zorblax") == []
+    assert world.kept("zorblax") == []
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -446,7 +446,7 @@ def test_what_a_sub_agent_did_leaves_its_parents_page_when_it_is_erased(world: A
     assert "docs/zorblax.md" in world.store.read_now(get_page, world.project, world.session("s1").page).body
     stream = world.session("sub").stream
     world.erased(StreamTarget(stream=stream) if whole else EventTarget(stream=stream, seq=2))
-    assert world.in_file("zorblax") == []
+    assert world.kept("zorblax") == []
     again = world.store.read_now(get_page, world.project, world.session("s1").page).body
     assert "src/login.py" in again
     assert "zorblax" not in "".join(h.body for h in world.handoffs())
@@ -457,7 +457,7 @@ def test_an_erased_session_is_gone_and_stays_out(world: Agents) -> None:
     world.drain()
     stream = world.session("s1").stream
     world.erased(StreamTarget(stream=stream))
-    assert world.in_file("zorblax") == []
+    assert world.kept("zorblax") == []
     assert world.residue(StreamTarget(stream=stream)) == 0
     assert world.pages() == []
     assert world.handoffs() == []
@@ -469,7 +469,7 @@ def test_an_erased_session_stays_out_also_under_keys_that_nobody_knew(world: Age
     world.erased(StreamTarget(stream=world.session("s1").stream))
     told = world.told("s1", prompt("s1", "teach the zorblax", id_="u1"), said("s1", "the zorblax dances"))
     assert (told.stored, told.stream) == (0, None)
-    assert world.in_file("zorblax") == []
+    assert world.kept("zorblax") == []
 
 
 def test_an_erased_prompt_of_a_hook_stays_out_when_the_transcript_tells_it(world: Agents) -> None:
@@ -487,7 +487,7 @@ def test_a_later_telling_of_an_erased_one_stays_out(world: Agents) -> None:
     world.erased(EventTarget(stream=world.session("s1").stream, seq=2))
     told = world.told("s1", call("s1", "c1", "deploy zorblax", outcome="ok", output="fine, and longer"))
     assert told.stored == told.revised == 0
-    assert world.in_file("zorblax") == []
+    assert world.kept("zorblax") == []
 
 
 def test_a_digest_that_read_what_is_erased_is_not_written(world: Agents) -> None:
@@ -514,7 +514,7 @@ def test_what_was_left_open_leaves_the_handoffs_that_carried_it_on(world: Agents
     world.drain()
     assert "zorblax" in world.handoffs("open")[0].body
     world.erased(StreamTarget(stream=world.session("a").stream))
-    assert world.in_file("zorblax") == []
+    assert world.kept("zorblax") == []
     assert [h.native for h in world.handoffs("open")] == ["b"]
 
 
@@ -535,7 +535,7 @@ def test_an_erased_subject_takes_all_sessions_and_pages(world: Agents) -> None:
     world.store.write_now(write_page, page("p", "about Zorblax")(world))
     owner = world.rows("select subject_id from streams where kind = 'session'")[0][0]
     world.erased(SubjectTarget(subject=owner))
-    assert world.in_file("zorblax") == []
+    assert world.kept("zorblax") == []
     assert world.residue(SubjectTarget(subject=owner)) == 0
 
 
@@ -557,6 +557,16 @@ def test_ending_by_hand_digests_now(world: Agents) -> None:
     world.drain(seconds=2)
     assert world.session("s1").digested_seq == 1
     assert world.store.write_now(end_session, world.session("s1"))[0] is False
+
+
+def test_a_session_of_which_nobody_knows_the_time_comes_after_those_that_tell_it(world: Agents) -> None:
+    """SQLite and PostgreSQL begin with it, or end with it, unless they are told."""
+    for name in ("one", "two"):
+        world.told(name, prompt(name, "Fix the login"))
+    forget = text("update sessions set last_event_at = null where stream_id = :stream")
+    world.store.write_now(lambda conn: conn.run(forget, {"stream": world.session("one").stream}))
+    found = world.store.read_now(undigested_sessions, world.project, "/code/app")
+    assert [each.native for each in found] == ["two", "one"]
 
 
 def test_a_page_found_by_its_slug_may_be_one_that_was_deleted(world: Agents) -> None:

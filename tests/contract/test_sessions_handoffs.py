@@ -28,7 +28,7 @@ def world(tmp_path: Path) -> Iterator[Agents]:
     add = text(
         "insert into handoffs(project_id, stream_id, worktree, branch, title, body, open_ends, state, created_at,"
         " expires_at) select :project, 1 + value % :sessions, null, 'b' || (value % 50), 'h' || value, 'body', '[]',"
-        " 'open', :now - value, :now + 1000000000000 from json_each(:numbers)"
+        " 'open', :now - value, :now + 1000000000000 from numbers(:numbers)"
     )
     params = {"project": made.project, "sessions": SESSIONS, "now": now, "numbers": str(list(range(MANY)))}
     made.store.write_now(lambda conn: conn.run(add, params))

@@ -35,7 +35,7 @@ def found(world: Agents, word: str, until: int | None = None) -> list[str]:
         ids = [int(i) for _, some in find_postings(conn, scope, word, ("turn",)) for i in some.split(",")]
         shown = shown_passages(conn, scope, ids, until)
         events = text("select e.content from passages p join events e on e.stream_id = p.stream_id and e.seq = p.seq"
-                      " where p.id in (select value from json_each(:ids)) order by e.seq")  # fmt: skip
+                      " where p.id in (select value from numbers(:ids)) order by e.seq")  # fmt: skip
         return [content for (content,) in conn.rows(events, {"ids": json.dumps(sorted(shown))})]
 
     return world.store.read_now(look)

@@ -19,8 +19,6 @@ from everkept.config import load
 from everkept.errors import InvalidInput, NotFound
 from everkept.store.aliases import resolve
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
 TRANSCRIPTS = Path(__file__).parents[1] / "data" / "transcripts"
 SESSION = TRANSCRIPTS / "claude-reliability" / "claude-code-coverage-test-fix.jsonl"
 PLACE = Checkout(cwd="/code/app/src", top="/code/app", remote="github.com/acme/app")

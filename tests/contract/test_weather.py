@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -32,21 +31,13 @@ POOL = "fake"
 DAY_S = 24 * HOUR_S
 
 
-@pytest.fixture(scope="module")
-def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("empty") / "everkept.db"
-    open_store(path, VirtualClock()).close()
-    return path
-
-
 @pytest.fixture
-def make_world(tmp_path: Path, empty_file: Path) -> Iterator[Callable[..., World]]:
+def make_world(tmp_path: Path) -> Iterator[Callable[..., World]]:
     """A world on a new store of its own."""
     made: list[World] = []
 
     def make(**kw: Any) -> World:
         path = tmp_path / f"{len(made)}.db"
-        shutil.copy(empty_file, path)
         clock = VirtualClock()
         made.append(World(open_store(path, clock), tmp_path / "home", clock, **kw))
         return made[-1]

@@ -13,8 +13,6 @@ from everkept.api.local import LocalService
 from everkept.doors.python.remote import RemoteService
 from everkept.errors import NotFound
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
 
 def step(why: v.Why, name: str) -> dict[str, Any]:
     return next(each for each in why.steps if each["step"] == name)

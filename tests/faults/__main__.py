@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.faults.report import PAGE, ROOT, Run, load_runs, merged, read_junit, save_runs, write_page
+from tests.faults.report import ON_POSTGRES, PAGE, ROOT, Run, load_runs, merged, read_junit, save_runs, write_page
 
 import everkept
 
@@ -31,20 +31,22 @@ def main() -> int:
         command = [*pytest, "-k", _selection(chosen.k)]
         code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
         outcomes = read_junit(results)
+        elsewhere = read_junit(results, on_postgres=True)
     if chosen.report:
         shown = "python -m tests.faults" + (
             "" if chosen.system == "everkept" else f" --system {chosen.system} --venv …"
         )
         date = datetime.now(UTC).date().isoformat()
-        run = Run(version=version, date=date, command=f"{shown} --report", outcomes=outcomes)
         runs = load_runs()
-        runs[chosen.system] = merged(runs.get(chosen.system), run)
+        for name, found in ((chosen.system, outcomes), (chosen.system + ON_POSTGRES, elsewhere)):
+            if found and (name in SYSTEMS or chosen.system == "everkept"):
+                run = Run(version=version, date=date, command=f"{shown} --report", outcomes=found)
+                runs[name] = merged(runs.get(name), run)
         save_runs(runs)
         write_page(runs)
         print(f"written: {PAGE.relative_to(ROOT)}")
-    held, failed, left_out = (
-        sum(getattr(each, which) for each in outcomes.values()) for which in ("held", "failed", "not_applicable")
-    )
+    tried = [*outcomes.values(), *elsewhere.values()]
+    held, failed, left_out = (sum(getattr(each, of) for each in tried) for of in ("held", "failed", "not_applicable"))
     ways = held + failed + left_out
     print(f"{len(outcomes)} cases in {ways} ways: {held} held, {failed} failed, {left_out} do not apply")
     return code if chosen.system == "everkept" else 0

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.databases import UrlOf, quick_files
+from tests.databases import each_database as each_database  # a fixture
 from tests.faults.adapter import MemorySystem, NotApplicable, OpensSystems
 from tests.faults.everkept_system import EverkeptSystem, mind
 from tests.faults.provider import Provider
@@ -24,6 +26,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def can_be_run(request: pytest.FixtureRequest) -> None:
     if not hasattr(os, "fork"):
         pytest.skip("the bench kills processes that it forks, which this system cannot do")
+    if SYSTEM != "everkept" and "postgresql" in request.node.name:
+        pytest.skip("not applicable: it has no store on PostgreSQL")
     if SYSTEM != "everkept" and request.node.get_closest_marker("own_engine"):
         pytest.skip("not applicable: " + request.node.get_closest_marker("own_engine").args[0])
     if SYSTEM != "everkept":
@@ -48,8 +52,22 @@ def provider() -> Iterator[Provider]:
         yield server
 
 
+@pytest.fixture(autouse=True)
+def _quick_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick_files(monkeypatch)
+
+
 @pytest.fixture
-def another(provider: Provider, tmp_path: Path) -> Iterator[OpensSystems]:
+def url_of(request: pytest.FixtureRequest) -> UrlOf:
+    """Of the store of a folder: a file in it but in the cases that are tried on each database."""
+    if "each_database" in request.fixturenames:
+        of_file: UrlOf = request.getfixturevalue("each_database")
+        return lambda folder: of_file(folder / "everkept.db")
+    return lambda folder: f"sqlite:///{folder}/everkept.db"
+
+
+@pytest.fixture
+def another(provider: Provider, tmp_path: Path, url_of: UrlOf) -> Iterator[OpensSystems]:
     """Opens one more process; they are killed when the test ends."""
     opened: list[MemorySystem] = []
 
@@ -57,7 +75,8 @@ def another(provider: Provider, tmp_path: Path) -> Iterator[OpensSystems]:
         folder = home or tmp_path / "memory"
         one: MemorySystem
         if SYSTEM == "everkept":
-            one = EverkeptSystem(folder, provider, die_at=die_at, **settings)  # type: ignore[arg-type]
+            given = {"database_url": url_of(folder), **settings}
+            one = EverkeptSystem(folder, provider, die_at=die_at, **given)  # type: ignore[arg-type]
         else:
             if settings or die_at:
                 raise NotApplicable(f"{SYSTEM} has no such settings")

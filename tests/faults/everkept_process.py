@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import structlog
+from sqlalchemy import text
 
 import everkept
 from everkept import config
@@ -54,19 +55,22 @@ STATES = {"searchable": "waiting", "accepted": "waiting", "embedded": "waiting"}
 Dicts: TypeAlias = list[dict[str, Any]]
 
 
-class MovableClock(SystemClock):
-    """The machine's clock, which passes on command and can be set."""
+class MovableClock:
+    """The machine's clock, which passes on command and can be set; also where the time would be the server's."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self._machine = SystemClock()
         self.passed_s = 0.0
         self.set_s = 0.0
 
     def now_us(self) -> int:
-        return super().now_us() + int((self.passed_s + self.set_s) * 1e6)
+        return self._machine.now_us() + int((self.passed_s + self.set_s) * 1e6)
 
     def monotonic_s(self) -> float:
-        return super().monotonic_s() + self.passed_s
+        return self._machine.monotonic_s() + self.passed_s
+
+    def random(self) -> float:
+        return self._machine.random()
 
 
 class Killer:
@@ -322,11 +326,10 @@ class Child:
         """Whether anything waits or runs that the worker would begin now; it looks at a sweep's time now and then."""
 
         def read(conn: Connection) -> bool:
-            sql = "select 1 from jobs where state in ('ready', 'leased') or state = 'waiting' and due_at <= :now"
-            if conn.raw.execute(sql, {"now": conn.now()}).fetchone() is not None:
-                return True
-            due = conn.raw.execute("select name from periodic where next_due_at <= :now", {"now": conn.now()})
-            return any(self._is_looked_for(name) for (name,) in due.fetchall())
+            now = {"now": conn.now()}
+            return conn.first(_BEGUN, now) is not None or any(
+                self._is_looked_for(name) for (name,) in conn.rows(_LOOKED_FOR, now)
+            )
 
         return self.application.worker is not None and await self.application.parts.store.read(read)
 
@@ -335,6 +338,10 @@ class Child:
         assert self.application.worker is not None
         next_s = self.application.worker.runner._maintenance._next_s
         return task != "expire_leases" and self.clock.monotonic_s() >= next_s.get(task, 0.0)
+
+
+_BEGUN = text("select 1 from jobs where state in ('ready', 'leased') or state = 'waiting' and due_at <= :now")
+_LOOKED_FOR = text("select name from periodic where next_due_at <= :now")
 
 
 def _fact(fact: Any) -> dict[str, Any]:

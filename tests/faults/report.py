@@ -41,11 +41,17 @@ class Run:
     """By the name of the test."""
 
 
-def read_junit(path: Path) -> dict[str, Outcome]:
-    """What a run of pytest came to, by test."""
+ON_POSTGRES = " on PostgreSQL"
+"""What a system's name ends with where it kept its memory there."""
+
+
+def read_junit(path: Path, *, on_postgres: bool = False) -> dict[str, Outcome]:
+    """What a run of pytest came to, by test: of the cases tried on PostgreSQL, or of all others."""
     found: dict[str, Outcome] = {}
     for case in ET.parse(path).iter("testcase"):
-        name = str(case.get("name")).partition("[")[0]
+        name, _, ways = str(case.get("name")).partition("[")
+        if ("postgresql" in re.split(r"[-\]]", ways)) != on_postgres:
+            continue
         before = found.get(name, Outcome())
         broken = next((case.find(tag) for tag in ("failure", "error") if case.find(tag) is not None), None)
         skipped = case.find("skipped")
@@ -124,7 +130,13 @@ def render(runs: Mapping[str, Run]) -> str:
 
 
 def _cell(outcomes: Iterable[Outcome | None]) -> str:
-    """`held`, `failed`, or how many of each; cases that do not apply are named only where none does."""
+    """`held`, `failed`, or how many of each; cases that do not apply are named only where none does.
+
+    A dash where none of them is tried at all.
+    """
+    outcomes = list(outcomes)
+    if not any(outcomes):
+        return "–"
     words = Counter(
         "not run" if o is None else "failed" if o.failed else "held" if o.held else "not applicable" for o in outcomes
     )

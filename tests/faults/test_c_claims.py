@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from tests.factories import HOUR_S, kind_of
 from tests.faults.adapter import (
@@ -39,6 +40,7 @@ from everkept.store.jobs import discard_by_hand, retry_by_hand
 from everkept.store.providers import permits_left
 from everkept.store.sqlite import choose_driver
 
+pytestmark = pytest.mark.usefixtures("each_database")
 SAID = "I live in Lisbon."
 MINUTE_S = 60.0
 DAY_S = 86_400.0
@@ -133,26 +135,40 @@ def test_c02_the_first_worker_of_a_job_that_was_taken_over_writes_nothing(tmp_pa
         assert world.job("a")["state"] == "done"
 
 
-def freeze(system: EverkeptSystem) -> None:
-    """Stop it where it holds no lock of the file: stopped with one it would hold up every other process."""
+def freeze(system: EverkeptSystem, url: str) -> None:
+    """Stop it where it holds no lock: stopped with one it would hold up every other process for a while."""
     pid = system.wire.hello["pid"]
     while True:
         os.kill(pid, signal.SIGSTOP)
-        raw = choose_driver().module.connect(system.home / "everkept.db", isolation_level=None, timeout=1)
-        try:
-            raw.execute("begin immediate")
-            raw.execute("rollback")
-            return
-        except choose_driver().module.OperationalError:
+        if holds_a_server(url) if url.startswith("postgresql:") else holds_a_file(system.home / "everkept.db"):
             os.kill(pid, signal.SIGCONT)
             time.sleep(0.05)
-        finally:
-            raw.close()
+        else:
+            return
+
+
+def holds_a_file(path: Path) -> bool:
+    raw = choose_driver().module.connect(path, isolation_level=None, timeout=1)
+    try:
+        raw.execute("begin immediate")
+        raw.execute("rollback")
+    except choose_driver().module.OperationalError:
+        return True
+    finally:
+        raw.close()
+    return False
+
+
+def holds_a_server(url: str) -> bool:
+    """Whether anybody is in a transaction that writes."""
+    locks = "select count(*) from pg_locks where locktype = 'advisory'"
+    with psycopg.connect(url, autocommit=True) as raw:
+        return raw.execute(locks).fetchone() != (0,)
 
 
 @pytest.mark.own_engine("a process that is frozen and thawed")
 def test_c02_a_frozen_process_that_thaws_after_another_did_its_work_adds_nothing(
-    another: OpensSystems, provider: Provider
+    another: OpensSystems, provider: Provider, url_of: Callable[[Path], str]
 ) -> None:
     frozen = another()
     assert isinstance(frozen, EverkeptSystem)
@@ -160,7 +176,7 @@ def test_c02_a_frozen_process_that_thaws_after_another_did_its_work_adds_nothing
     tell(frozen)
     frozen.pass_time(HOUR_S)
     assert await_real(lambda: provider.calls("facts") == 1 and provider.calls("summary") == 1)
-    freeze(frozen)
+    freeze(frozen, url_of(frozen.home))
     try:
         provider.clear()
         other = another()

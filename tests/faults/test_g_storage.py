@@ -47,7 +47,10 @@ from everkept.store.search import delete_passages, find_passages_of
 from everkept.store.sqlite import choose_driver, open_file, translate
 from everkept.store.store import Store
 from everkept.store.streams import events_at
+from everkept.store.tables import metadata
 
+pytestmark = pytest.mark.usefixtures("each_database")
+of_a_file = pytest.mark.only_on("sqlite", reason="it is about a file; test_g_server.py has what a server has instead")
 SAID = "I live in Lisbon."
 DAY_S = 24 * HOUR_S
 PATIENCE_S = 30.0
@@ -202,6 +205,7 @@ def fill(system: MemorySystem) -> list[str]:
     raise AssertionError("the disk never filled")
 
 
+@of_a_file
 @pytest.mark.own_engine("a disk that fills")
 def test_g03_a_full_disk_is_said_costs_nothing_and_is_recovered_from(another: OpensSystems, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "4m") as disk:
@@ -221,6 +225,7 @@ def test_g03_a_full_disk_is_said_costs_nothing_and_is_recovered_from(another: Op
         system.kill()
 
 
+@of_a_file
 @pytest.mark.own_engine("a file that may not grow")
 @pytest.mark.parametrize("most", [700_000, 1_500_000])
 def test_g03_a_file_that_may_not_grow_refuses_and_keeps_what_it_has(another: OpensSystems, most: int) -> None:
@@ -248,6 +253,7 @@ def test_g03_a_file_that_may_not_grow_refuses_and_keeps_what_it_has(another: Ope
     assert finds(free, "ana", "room again")
 
 
+@of_a_file
 @pytest.mark.own_engine("a file system that is read-only")
 def test_g03_a_read_only_file_system_is_said_and_recovered_from(another: OpensSystems, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "16m") as disk:
@@ -270,6 +276,7 @@ def test_g03_a_read_only_file_system_is_said_and_recovered_from(another: OpensSy
         system.kill()
 
 
+@of_a_file
 @pytest.mark.own_engine("the errors of its database")
 @pytest.mark.parametrize(
     ("text", "mend"),
@@ -289,6 +296,7 @@ def test_g03_what_the_database_says_of_the_disk_becomes_an_error_that_says_what_
 # ---- G04: upgrades, backups, restores
 
 
+@of_a_file
 @pytest.mark.own_engine("its migrations")
 def test_g04_an_upgrade_killed_half_way_keeps_everything_and_is_done_at_the_next_start(tmp_path: Path) -> None:
     planted = plant(tmp_path / "planted")
@@ -310,6 +318,7 @@ def test_g04_an_upgrade_killed_half_way_keeps_everything_and_is_done_at_the_next
     assert state(file)[0] == SCHEMA + 1
 
 
+@of_a_file
 @pytest.mark.own_engine("its schema's number")
 def test_g04_a_store_of_a_newer_program_is_refused_by_name_and_not_touched(tmp_path: Path) -> None:
     with a_world(tmp_path) as world:
@@ -322,6 +331,7 @@ def test_g04_a_store_of_a_newer_program_is_refused_by_name_and_not_touched(tmp_p
     assert file.read_bytes() == before
 
 
+@of_a_file
 @pytest.mark.own_engine("its backups")
 def test_g04_a_backup_beside_a_writer_is_one_instant_and_a_restore_brings_exactly_that(tmp_path: Path) -> None:
     """Two rows of one commit, over and over: a copy that holds one without the other is two instants."""
@@ -365,6 +375,7 @@ def sides(file: Path) -> tuple[list[int], list[int]]:
     return left, right
 
 
+@of_a_file
 @pytest.mark.own_engine("its backups")
 def test_g04_a_restore_of_a_damaged_backup_moves_nothing(tmp_path: Path) -> None:
     with a_world(tmp_path) as world:
@@ -389,8 +400,7 @@ def test_g05_nothing_is_written_again_for_every_message(tmp_path: Path) -> None:
     with a_world(tmp_path) as world:
 
         def rows() -> Counter[str]:
-            names = [name for (name,) in world.rows("select name from sqlite_master where type = 'table'")]
-            return Counter({n: world.value(f"select count(*) from {n}") for n in names if "passage_" not in n})
+            return Counter({t.name: world.value(f"select count(*) from {t.name}") for t in metadata.sorted_tables})
 
         def talk(first: int) -> Counter[str]:
             before = rows()
@@ -425,6 +435,7 @@ def test_g05_what_is_done_is_pruned(tmp_path: Path) -> None:
 # ---- G06: one place
 
 
+@of_a_file
 @pytest.mark.own_engine("its settings")
 def test_g06_the_place_of_the_store_does_not_depend_on_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -441,6 +452,7 @@ def test_g06_the_place_of_the_store_does_not_depend_on_the_current_folder(
     assert {name: len(found) for name, found in places.items()} == dict.fromkeys(places, 1), places
 
 
+@of_a_file
 @pytest.mark.own_engine("its settings")
 @pytest.mark.parametrize("relative", ["memory", "./memory", "../memory"])
 def test_g06_a_home_that_would_follow_the_current_folder_is_refused(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 from tests.faults.catalogue import KINDS, cases
-from tests.faults.report import BEGIN, END, PAGE, load_runs, render
+from tests.faults.report import BEGIN, END, PAGE, load_runs, read_junit, render
 
 
 def test_every_kind_has_a_case_and_every_case_a_kind() -> None:
@@ -28,4 +29,12 @@ def test_every_case_has_a_result_of_everkept() -> None:
 
 
 def test_everkept_holds_in_every_case_of_the_table() -> None:
-    assert [name for name, outcome in load_runs()["everkept"].outcomes.items() if outcome.failed] == []
+    ours = {name: run for name, run in load_runs().items() if name.startswith("everkept")}
+    assert [name for run in ours.values() for name, outcome in run.outcomes.items() if outcome.failed] == []
+
+
+def test_cases_on_postgresql_are_told_from_the_same_cases_on_a_file(tmp_path: Path) -> None:
+    told = "".join(f'<testcase name="{name}"/>' for name in ("test_a[1]", "test_a[postgresql-1]", "test_b[sqlite]"))
+    (tmp_path / "results.xml").write_text(f"<testsuite>{told}</testsuite>")
+    here, there = (read_junit(tmp_path / "results.xml", on_postgres=way) for way in (False, True))
+    assert ({name: o.held for name, o in here.items()}, list(there)) == ({"test_a": 1, "test_b": 1}, ["test_a"])

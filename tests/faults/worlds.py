@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +14,10 @@ from everkept.ports.models import Question
 from everkept.store.receipts import ReceiptRow, receipts_of
 
 
-@cache
-def _empty_store() -> bytes:
-    """A store with the schema and nothing in it."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "everkept.db"
-        open_store(path, VirtualClock()).close()
-        return path.read_bytes()
-
-
 @contextmanager
 def a_world(folder: Path, **kw: Any) -> Iterator[World]:
     """A world on a new store of its own."""
     path = folder / "everkept.db"
-    path.write_bytes(_empty_store())
     clock = VirtualClock()
     store = open_store(path, clock)
     world = World(store, folder / "home", clock, **kw)

@@ -92,6 +92,7 @@ def test_every_variable_is_a_setting_and_every_value_one_that_it_takes(tmp_path:
         given = value
         if name.endswith("_FILE"):
             (tmp_path / "secret").write_text("postgresql://everkept@database/everkept", "utf-8")
+            (tmp_path / "secret").chmod(0o600)
             given = str(tmp_path / "secret")
         config.load({name: re.sub(r"\$\{\w+:\?\}", "0123456789abcdef", given)})
 

@@ -1,14 +1,12 @@
-"""The real server as a process that is killed, frozen and started again, always at the same address."""
+"""The real server as a process, and what it holds."""
 
 from __future__ import annotations
 
 import os
-import random
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,8 +16,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 START_MAX_S = 120.0
 STOP_MAX_S = 60.0
-FROZEN_MAX_S = 6.0
-"""Longer than a lease of these runs: a frozen worker loses its work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,88 +108,3 @@ def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port
-
-
-class Pulse:
-    """How long nobody was answered after the server was taken away."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._down_since: float | None = None
-        self.outages_s: list[float] = []
-
-    def down(self) -> None:
-        with self._lock:
-            if self._down_since is None:
-                self._down_since = time.monotonic()
-
-    def answered(self, asked_at: float) -> None:
-        """A success to what was asked at that time."""
-        with self._lock:
-            if self._down_since is not None and asked_at > self._down_since:
-                self.outages_s.append(time.monotonic() - self._down_since)
-                self._down_since = None
-
-
-class Killer:
-    """Takes the server away at random moments, and starts it again, until it is told to stop."""
-
-    def __init__(self, server: Server, pulse: Pulse, seed: int, *, mean_s: float) -> None:
-        self.counts = {"killed": 0, "killed while it recovered": 0, "frozen": 0, "drained": 0}
-        self._server = server
-        self._pulse = pulse
-        self._random = random.Random(seed)
-        self._mean_s = mean_s
-        self._stop = threading.Event()
-        self.failure: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="killer")
-
-    @property
-    def deaths(self) -> int:
-        return self.counts["killed"] + self.counts["killed while it recovered"]
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Leaves the server up. Raises what ended the killer early."""
-        self._stop.set()
-        self._thread.join()
-        if self.failure is not None:
-            raise self.failure
-
-    def _run(self) -> None:
-        try:
-            while not self._stop.wait(self._random.expovariate(1 / self._mean_s)):
-                self._strike()
-        except Exception as error:  # noqa: BLE001  (it is raised again by `stop`)
-            self.failure = error
-
-    def _strike(self) -> None:
-        match self._random.choices(("kill", "twice", "freeze", "drain"), (55, 20, 15, 10))[0]:
-            case "kill":
-                self._kill("killed")
-                self._server.start()
-            case "twice":
-                self._kill("killed")
-                self._server.start()
-                time.sleep(self._random.uniform(0.0, 3.0))
-                self._kill("killed while it recovered")
-                self._server.start()
-            case "freeze":
-                self._pulse.down()
-                self._server.signal(signal.SIGSTOP)
-                self._stop.wait(self._random.uniform(0.5, FROZEN_MAX_S))
-                self._server.signal(signal.SIGCONT)
-                self.counts["frozen"] += 1
-            case _:
-                self._pulse.down()
-                self._server.stop()
-                self.counts["drained"] += 1
-                self._server.start()
-        self._server.wait_until_it_listens()
-
-    def _kill(self, how: str) -> None:
-        self._pulse.down()
-        self._server.kill()
-        self.counts[how] += 1

@@ -40,6 +40,11 @@ LAYERS = (
         module="tests.crash.kill", long=("--all",), short=("--instants", "3"),
     ),
     Layer(
+        name="kill, PostgreSQL", shows="the same on a clone of a database each, at instants of every scenario",
+        module="tests.crash.kill", long=("--instants", "12", "--on", "postgresql"),
+        short=("append", "end", "--instants", "2", "--on", "postgresql"),
+    ),
+    Layer(
         name="power", shows="the disk as a power cut may leave it: what was synced, and any part of what was not",
         module="tests.crash.power", long=("--images", "2000"), short=("--images", "60"),
     ),
@@ -52,8 +57,17 @@ LAYERS = (
         module="tests.faults", long=("--report",), short=("-k", "a03"), seeded=False,
     ),
     Layer(
-        name="load", shows="the real server under 16 clients, killed at random",
-        module="tests.load", long=("--minutes", "10"), short=("--minutes", "0.5"),
+        name="load", shows="what the real server holds while it takes in a hundred thousand messages",
+        module="tests.load", long=("--messages", "100000"), short=("--messages", "5000"), seeded=False,
+    ),
+    Layer(
+        name="processes", shows="4 workers, 2 servers, PostgreSQL and NATS under 16 clients, all killed at random",
+        module="tests.proof.storm", long=("--minutes", "10"), short=("--minutes", "0.5"),
+    ),
+    Layer(
+        name="processes, file", shows="the same processes on one file",
+        module="tests.proof.storm", long=("--minutes", "3", "--on", "file"),
+        short=("--minutes", "0.3", "--on", "file"),
     ),
 )  # fmt: skip
 

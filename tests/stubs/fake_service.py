@@ -459,6 +459,16 @@ class FakeService(FakeReviews, FakeDeliveries, FakeWorkstreams, FakeAgentMemory)
     async def move_project(self, name: str, *, workspace: str) -> v.Project:
         return self.application.project(name).model_copy(update={"name": f"{workspace}/{name}"})
 
+    async def ensure_workspace(self, name: str) -> v.Workspace:
+        return v.Workspace(name=name, created_at=self.application.project("default").created_at)
+
+    async def ensure_project(
+        self, name: str, *, workspace: str = "default", settings: dict[str, Any] | None = None
+    ) -> v.Project:
+        called = name if workspace == "default" else f"{workspace}/{name}"
+        self.application.services.setdefault(called, FakeService(called, self.application))
+        return self.application.project(called).model_copy(update={"settings": settings or {}})
+
     async def find_merge(self, project: str) -> v.ProjectMerge | None:
         self.application.project(project)
         return None

@@ -20,7 +20,7 @@ SOURCE = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision = {revision!r}, {down!r}
+revision, down_revision, works_with = {revision!r}, {down!r}, {works_with!r}
 
 
 def upgrade():
@@ -51,10 +51,13 @@ def make():
 """
 
 
-def plant(folder: Path, *, fails_at: int | None = None, last: str = "") -> Migrations:
+def plant(folder: Path, *, fails_at: int | None = None, last: str = "", works_with: int = SCHEMA + 1) -> Migrations:
     """The shipped migrations and one more, which fails before its step `fails_at` or runs `last` at its end."""
     folder.mkdir(exist_ok=True)
-    source = SOURCE.format(revision=revision(SCHEMA + 1), down=revision(SCHEMA), fails_at=fails_at, last=last)
+    source = SOURCE.format(
+        revision=revision(SCHEMA + 1), down=revision(SCHEMA), fails_at=fails_at, last=last,
+        works_with=works_with,
+    )  # fmt: skip
     (folder / "planted.py").write_text(source, "utf-8")
     return found(folder)
 

@@ -325,7 +325,8 @@ def test_loading_creates_nothing_and_make_home_is_private(tmp_path: Path) -> Non
 
 def secret_settings(tmp_path: Path) -> Settings:
     key_file = tmp_path / "admin"
-    key_file.write_text("s3cret-admin\n", "utf-8")
+    key_file.write_text("s3cret-of-the-admin\n", "utf-8")
+    key_file.chmod(0o600)
     return load(
         {
             "EVERKEPT_API_KEY": "s3cret-client",
@@ -338,7 +339,7 @@ def secret_settings(tmp_path: Path) -> Settings:
 
 def test_secret_is_read_from_its_file(tmp_path: Path) -> None:
     settings = secret_settings(tmp_path)
-    assert settings.secrets.admin_key == "s3cret-admin"
+    assert settings.secrets.admin_key == "s3cret-of-the-admin"
     source = {row.key: row.source for row in settings.explain()}["secrets.admin_key"]
     assert source == "environment EVERKEPT_ADMIN_KEY_FILE"
 
@@ -368,6 +369,40 @@ def test_refused_secret_is_not_repeated(tmp_path: Path) -> None:
 def test_missing_secret_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalid, match=r"EVERKEPT_API_KEY_FILE.*cannot be read"):
         load({"EVERKEPT_API_KEY_FILE": str(tmp_path / "missing")}, tmp_path)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere a file has no such mode")
+@pytest.mark.parametrize("mode", [0o644, 0o604, 0o666])
+def test_file_of_a_secret_that_everybody_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+    file = tmp_path / "admin"
+    file.write_text("s3cret-of-the-admin", "utf-8")
+    file.chmod(mode)
+    with pytest.raises(ConfigInvalid, match=rf"EVERKEPT_ADMIN_KEY_FILE .*mode {mode:04o}.*chmod o-rwx") as refused:
+        load({"EVERKEPT_ADMIN_KEY_FILE": str(file)}, tmp_path)
+    assert "s3cret" not in refused.value.message
+    file.chmod(0o440)  # as a group that the process is in may read what a cluster mounts
+    assert load({"EVERKEPT_ADMIN_KEY_FILE": str(file)}, tmp_path).secrets.admin_key == "s3cret-of-the-admin"
+
+
+@pytest.mark.parametrize("key", ["s3cret-that-is", "s3cret of several words", "s3crét-with-an-accent", "s3" * 129])
+def test_admin_key_that_is_short_or_cannot_be_sent_is_refused_with_the_limit(tmp_path: Path, key: str) -> None:
+    file = tmp_path / "admin"
+    file.write_text(key, "utf-8")
+    file.chmod(0o600)
+    for given in ({"EVERKEPT_ADMIN_KEY": key}, {"EVERKEPT_ADMIN_KEY_FILE": str(file)}):
+        (name,) = given
+        with pytest.raises(ConfigInvalid, match=rf"secrets\.admin_key must be 16 to 256 .*\({name}\)") as refused:
+            load(given, tmp_path)
+        assert "s3" not in refused.value.message
+
+
+def test_file_of_a_secret_with_several_lines_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "admin"
+    file.write_text("s3cret-of-the-admin\ns3cret-of-another-one\n", "utf-8")
+    file.chmod(0o600)
+    with pytest.raises(ConfigInvalid, match=r"EVERKEPT_ADMIN_KEY_FILE .*more than one line") as refused:
+        load({"EVERKEPT_ADMIN_KEY_FILE": str(file)}, tmp_path)
+    assert "s3cret" not in refused.value.message
 
 
 def test_secret_given_twice_is_refused(tmp_path: Path) -> None:

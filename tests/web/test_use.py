@@ -249,19 +249,19 @@ def test_what_was_believed_and_how_names_and_pages_relate_is_drawn_and_listed(si
 
 
 def test_where_a_key_is_needed_a_person_is_asked_for_it_and_other_sites_cannot_use_it(tab: Tab, tmp_path: Path) -> None:
-    secured = {"EVERKEPT_ADMIN_KEY": "let-me-in", "EVERKEPT_SERVER__ALLOWED_HOSTS": '["localhost"]'}
+    secured = {"EVERKEPT_ADMIN_KEY": "let-me-in-please", "EVERKEPT_SERVER__ALLOWED_HOSTS": '["localhost"]'}
     with serving(tmp_path / "home", **secured) as (_, url):
         tab.go(url)
         assert tab.page.url.endswith("/login")
         tab.page.get_by_label("Key").fill("wrong")
         tab.page.get_by_role("button", name="Log in").click()
         expect(tab.page.get_by_role("alert")).to_contain_text("opens nothing")
-        tab.page.get_by_label("Key").fill("let-me-in")
+        tab.page.get_by_label("Key").fill("let-me-in-please")
         tab.page.get_by_role("button", name="Log in").click()
         expect(tab.page.get_by_role("heading", level=1)).to_have_text("Overview")
         cookie = tab.page.context.cookies()[0]
         assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
-        foreign = {"Cookie": "everkept_key=let-me-in", "Origin": "http://evil.example"}
+        foreign = {"Cookie": "everkept_key=let-me-in-please", "Origin": "http://evil.example"}
         assert CLIENT.post(f"{url}/projects", headers=foreign, data={"name": "x"}).status_code == 403
 
 

@@ -49,7 +49,9 @@ class Cases:
 
     def __init__(self, parts: Parts, project: ProjectRow) -> None:
         self._parts = parts
-        self._store = parts.store
+        self._store = parts.store.reaching(project.id)
+        self._whole = parts.store
+        """For the few cases that look beyond the project."""
         self._project = project
         self._project_id = ProjectId(project.id)
 

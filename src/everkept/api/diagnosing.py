@@ -11,6 +11,7 @@ import everkept
 from everkept.api import views as v
 from everkept.api.base import Cases
 from everkept.api.present import moment, when
+from everkept.api.pricing import unpriced
 from everkept.api.status import nats_view
 from everkept.capture.agents.formats import FORMATS
 from everkept.capture.identity import look_at, with_root
@@ -50,17 +51,18 @@ class Diagnosing(Cases):
             raise InvalidInput("full and rows_only exclude each other", field="rows_only")
         tools = self._parts.tools
         look = Look(
-            settings=self._settings, name=self._store.database.name, around=_around(self._store.database),
-            failing=self._store.writer.failing,
-            sync=None if self._store.writer.failing else await self._store.write(_sync),
+            settings=self._settings, name=self._whole.database.name, around=_around(self._whole.database),
+            failing=self._whole.writer.failing,
+            sync=None if self._whole.writer.failing else await self._whole.write(_sync),
             pools={
                 "model": None if tools.model is None else tools.model.model.pool,
                 "embedder": None if tools.embedder is None else tools.embedder.pool,
             },
+            unpriced=await unpriced(None if tools.model is None else tools.model.model),
             project=self._project.name, subject=subject, full=full, rows_only=rows_only,
             nats=await look_at_nats(self._settings.nats),
         )  # fmt: skip
-        return diagnosis_view(await self._store.read(diagnose, look), look.nats)
+        return diagnosis_view(await self._whole.read(diagnose, look), look.nats)
 
 
 def _around(database: Database) -> Surroundings | None:
@@ -75,12 +77,12 @@ def _sync(conn: Connection) -> str:
 
 def diagnose_unopened(
     database: Database, settings: Settings, clock: Clock, pools: Mapping[Uses, str | None], *, project: str,
-    subject: str | None, full: bool, nats: NatsSeen | None,
+    subject: str | None, full: bool, nats: NatsSeen | None, unpriced: str | None,
 ) -> v.Diagnosis:  # fmt: skip
     """Of a store that no process here serves: it may be missing, newer, damaged or locked, and is only read."""
     look = Look(
         settings=settings, name=database.name, around=_around(database), pools=pools, project=project, subject=subject,
-        full=full, nats=nats,
+        full=full, nats=nats, unpriced=unpriced,
     )  # fmt: skip
     found = diagnose_database(look, clock, database) if look.around is None else diagnose_file(look, clock)
     return diagnosis_view(found, nats)

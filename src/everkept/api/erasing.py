@@ -64,7 +64,7 @@ class Erasing(Cases):
         await asyncio.to_thread(forget_packs, self._settings.home)
         forgotten = await forget_aside(self._settings.home, aside)
         if word == "project" and name == DEFAULT_PROJECT:
-            await self._store.write(ensure_project, DEFAULT_PROJECT, secrets.token_bytes(32))
+            await self._whole.write(ensure_project, DEFAULT_PROJECT, secrets.token_bytes(32))
         now = await self._outcome(erasure.id)
         return v.ErasePlan(
             scope=scope, rows=now.destroyed | ({ASIDE: forgotten} if forgotten else {}),

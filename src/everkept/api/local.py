@@ -8,7 +8,6 @@ from everkept.api.deliveries import Deliveries
 from everkept.api.diagnosing import Diagnosing
 from everkept.api.erasing import Erasing
 from everkept.api.merging import MergingProjects
-from everkept.api.operating import Operating
 from everkept.api.pausing import Pausing
 from everkept.api.proposals import Proposals
 from everkept.api.recalling import Recalling
@@ -16,6 +15,7 @@ from everkept.api.review_looks import ReviewLooks
 from everkept.api.reviews import Reviews
 from everkept.api.scoping import Scoping
 from everkept.api.settling import Settling
+from everkept.api.tenants import Tenants
 from everkept.api.timeline import Timeline
 from everkept.api.webhooks import Webhooks
 from everkept.api.workstream_launches import Launches
@@ -33,7 +33,7 @@ class LocalService(
     Scoping,
     Erasing,
     Settling,
-    Operating,
+    Tenants,
     MergingProjects,
     Pausing,
     Deliveries,

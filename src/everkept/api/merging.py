@@ -17,19 +17,19 @@ class MergingProjects(Cases):
         check_name(source, "source")
         check_name(into, "into")
         if dry_run:
-            return _plan_view(await self._store.read(plan_merge, source, into))
-        return merge_view(await self._store.write(begin_merge, source, into))
+            return _plan_view(await self._whole.read(plan_merge, source, into))
+        return merge_view(await self._whole.write(begin_merge, source, into))
 
     async def move_project(self, name: str, *, workspace: str) -> v.Project:
         check_name(workspace, "workspace")
-        row = await self._store.write(move_to_workspace, name, workspace)
-        return project_view(row, *await self._store.read(project_counts, row.id))
+        row = await self._whole.write(move_to_workspace, name, workspace)
+        return project_view(row, *await self._whole.read(project_counts, row.id))
 
     async def find_merge(self, project: str) -> v.ProjectMerge | None:
         def read(conn: Connection) -> Merge | None:
             return last_merge(conn, get_project(conn, project).id)
 
-        found = await self._store.read(read)
+        found = await self._whole.read(read)
         return None if found is None else merge_view(found)
 
 

@@ -10,6 +10,8 @@ import contextlib
 import os
 import secrets
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
 import structlog
@@ -26,6 +28,8 @@ from everkept.work.job import error_text
 
 LOOK_S: Final = 10.0
 """How often it is looked how much waits."""
+EMPTY_S: Final = 1.0
+"""A stream that gives nothing for so long has nothing more to give now."""
 LEAVE_S: Final = 2.0
 """How long what is under way may take once the process is to end; it is done again elsewhere."""
 STOOD_S: Final = 60.0
@@ -54,6 +58,56 @@ async def attend_nats(parts: Parts, stop: asyncio.Event, take: Take | None) -> N
             failures += 1
 
 
+class NatsForAWhile:
+    """NATS for a process that ends when nothing is due: what waits there is taken, what waits here is published."""
+
+    def __init__(self, parts: Parts, link: NatsLink, take: Take | None) -> None:
+        self._intake = None if take is None or not parts.settings.nats.take else EventIntake(parts, link, take)
+        self._relay = _relay(parts, link) if parts.settings.nats.publish else None
+
+    async def take_events(self, stop: asyncio.Event) -> int:
+        """How many there were; those that cannot be taken in yet are given again to whoever asks later.
+
+        Raises Unavailable.
+        """
+        taken = 0
+        while self._intake is not None and not stop.is_set():
+            found = await self._intake.step(EMPTY_S)
+            taken += found
+            if not found:
+                break
+        return taken
+
+    async def publish(self, stop: asyncio.Event) -> None:
+        """But for projects that another process publishes now. Raises Unavailable."""
+        while self._relay is not None and not stop.is_set() and await self._relay.step():
+            pass
+
+
+@asynccontextmanager
+async def nats_for_a_while(parts: Parts, take: Take | None) -> AsyncIterator[NatsForAWhile | None]:
+    """None where no server is set. Meanwhile jobs of this process may read messages again. Raises Unavailable."""
+    if parts.settings.nats.url is None:
+        yield None
+        return
+    async with connected(parts.settings.nats) as link:
+        await ensure_streams(link)
+        await _note(parts, link)
+        if take is not None:
+            parts.nats.counter = Counter(link=link, take=take, loop=asyncio.get_running_loop())
+        try:
+            yield NatsForAWhile(parts, link, take)
+            await _note(parts, link)
+        finally:
+            parts.nats.counter = None
+
+
+def _relay(parts: Parts, link: NatsLink) -> ChangeRelay:
+    owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+    publisher = ChangePublisher(parts.store, link, parts.clock, owner=owner)
+    return ChangeRelay(parts.store, publisher, parts.clock, owner=owner)
+
+
 def _tell(parts: Parts, why: str) -> None:
     """In the log once, until something else is the matter."""
     before = parts.nats.seen
@@ -74,9 +128,7 @@ async def _stand_on(parts: Parts, link: NatsLink, stop: asyncio.Event, take: Tak
         parts.nats.counter = Counter(link=link, take=take, loop=asyncio.get_running_loop())
         work.append(asyncio.create_task(EventIntake(parts, link, take).run(stop)))
     if settings.publish:
-        owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-        publisher = ChangePublisher(parts.store, link, parts.clock, owner=owner)
-        work.append(asyncio.create_task(ChangeRelay(parts.store, publisher, parts.clock, owner=owner).run(stop)))
+        work.append(asyncio.create_task(_relay(parts, link).run(stop)))
     ends = [asyncio.create_task(stop.wait()), asyncio.create_task(link.closed.wait())]
     _log.info("attending to NATS", server=link.server)
     try:

@@ -14,6 +14,7 @@ from everkept.api.base import Cases
 from everkept.api.deliveries import consumer_view
 from everkept.api.merging import merge_view
 from everkept.api.present import bounded, job_view, moment, page, project_view, read_cursor, when
+from everkept.api.pricing import unpriced
 from everkept.api.status import confined, status_view
 from everkept.capture.messages import check_name
 from everkept.config import validate_overrides
@@ -25,6 +26,7 @@ from everkept.store.joblist import JobRow, count_causes, get_job, list_jobs
 from everkept.store.jobs import discard_by_hand, release_by_hand, retry_by_hand, retry_dead
 from everkept.store.journal import usage_by_project, usage_rows
 from everkept.store.merging import running_merges
+from everkept.store.money_limits import limited_in_money_alone
 from everkept.store.pauses import PauseRow, list_pauses
 from everkept.store.projects import (
     ProjectRow,
@@ -51,16 +53,24 @@ SPENDERS_MAX = 500
 class Operating(Cases):
     async def status(self, *, project_only: bool = False) -> v.Status:
         project = self._project_id if project_only else None
-        row = await self._store.read(read_status, project, self._settings)
-        consumers = await self._store.read(list_consumers, project)
+        row = await self._whole.read(read_status, project, self._settings)
+        consumers = await self._whole.read(list_consumers, project)
         merges = [
-            merge_view(merge) for merge in await self._store.read(running_merges)
+            merge_view(merge) for merge in await self._whole.read(running_merges)
             if project in (None, merge.source, merge.target)
         ]  # fmt: skip
-        status = status_view(row, self._store, self._parts, everkept.__version__).model_copy(
-            update={"consumers": [consumer_view(consumer) for consumer in consumers], "merges": merges}
-        )
+        status = status_view(row, self._whole, self._parts, everkept.__version__).model_copy(update={
+            "consumers": [consumer_view(consumer) for consumer in consumers], "merges": merges,
+            "price_unknown": await self._without_price(),
+        })  # fmt: skip
         return confined(status) if project_only else status
+
+    async def _without_price(self) -> str | None:
+        model = self._parts.tools.model
+        name = await unpriced(None if model is None else model.model)
+        if name is None:
+            return None
+        return (await self._whole.read(limited_in_money_alone, self._settings)).in_words(name)
 
     # ---- jobs
 
@@ -81,7 +91,7 @@ class Operating(Cases):
             before = read_cursor(cursor)
             return list_jobs(conn, self._project_id, state, kind, before, limit + 1, owner), list_pauses(conn)
 
-        rows, pauses = await self._store.read(read)
+        rows, pauses = await self._whole.read(read)
         return page([job_view(r, pauses, self._settings) for r in rows], rows, limit)
 
     async def dead_causes(self) -> list[v.DeadCause]:
@@ -92,7 +102,7 @@ class Operating(Cases):
         def read(conn: Connection) -> tuple[JobRow, list[PauseRow]]:
             return get_job(conn, self._project_id, parse_row_id("job", job_id)), list_pauses(conn)
 
-        row, pauses = await self._store.read(read)
+        row, pauses = await self._whole.read(read)
         return job_view(row, pauses, self._settings)
 
     async def retry_job(self, job_id: str) -> v.Job:
@@ -139,13 +149,13 @@ class Operating(Cases):
         def read(conn: Connection) -> list[v.Project]:
             return [project_view(row, *project_counts(conn, row.id)) for row in list_projects(conn)]
 
-        return await self._store.read(read)
+        return await self._whole.read(read)
 
     async def create_project(self, name: str, settings: dict[str, Any] | None = None) -> v.Project:
         check_name(name, "name")
         checked = validate_overrides(settings or {})
-        row = await self._store.write(ensure_project, name, secrets.token_bytes(32), checked)
-        return project_view(row, *await self._store.read(project_counts, row.id))
+        row = await self._whole.write(ensure_project, name, secrets.token_bytes(32), checked)
+        return project_view(row, *await self._whole.read(project_counts, row.id))
 
     async def update_project(
         self, name: str, *, new_name: str | None = None, settings: dict[str, Any] | None = None
@@ -153,10 +163,10 @@ class Operating(Cases):
         if new_name is not None:
             check_name(new_name, "new_name")
         checked = None if settings is None else validate_overrides(settings)
-        row, after = await self._store.write(self._update_and_arm, name, new_name, checked)
+        row, after = await self._whole.write(self._update_and_arm, name, new_name, checked)
         while after:
-            after = await self._store.write(arm_chunk, row.id, self._settings, after)
-        return project_view(row, *await self._store.read(project_counts, row.id))
+            after = await self._whole.write(arm_chunk, row.id, self._settings, after)
+        return project_view(row, *await self._whole.read(project_counts, row.id))
 
     def _update_and_arm(
         self, conn: Connection, name: str, new_name: str | None, settings: dict[str, Any] | None
@@ -168,15 +178,15 @@ class Operating(Cases):
     async def create_key(self, name: str, *, project: str | None = None) -> v.KeyCreated:
         check_name(name, "name")
         wanted = project or self._project.name
-        row = await self._store.read(find_project, wanted)
+        row = await self._whole.read(find_project, wanted)
         if row is None:
             raise NotFound(f"there is no project {wanted!r}", project=wanted)
         token = f"ek_{secrets.token_urlsafe(32)}"
-        key = await self._store.write(add_key, row.id, name, token_hash(token))
+        key = await self._whole.write(add_key, row.id, name, token_hash(token))
         return v.KeyCreated(id=row_id("key", key), name=name, project=row.name, token=token)
 
     async def list_keys(self) -> list[dict[str, Any]]:
-        rows = await self._store.read(list_keys)
+        rows = await self._whole.read(list_keys)
         return [
             {
                 "id": row_id("key", key),
@@ -189,7 +199,7 @@ class Operating(Cases):
         ]
 
     async def revoke_key(self, key_id: str) -> None:
-        if not await self._store.write(revoke_key, parse_row_id("key", key_id)):
+        if not await self._whole.write(revoke_key, parse_row_id("key", key_id)):
             raise NotFound(f"there is no key {key_id} that is not revoked", id=key_id)
 
     async def usage(self, *, days: int = 30) -> list[v.UsageRow]:
@@ -210,7 +220,7 @@ class Operating(Cases):
         ]
 
     async def usage_by_project(self, *, days: int = 30) -> v.StoreUsage:
-        found = await self._store.read(usage_by_project, self._days_ago(days), SPENDERS_MAX)
+        found = await self._whole.read(usage_by_project, self._days_ago(days), SPENDERS_MAX)
         projects = [v.ProjectUsage(project=shown_name(name) or name, **asdict(spent)) for name, spent in found.projects]
         return v.StoreUsage(**asdict(found.total), projects=projects, left_out=found.left_out)
 

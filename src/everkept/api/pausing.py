@@ -24,8 +24,8 @@ class Pausing(Cases):
         if not why.strip():
             raise InvalidInput("why is empty", field="why")
         check_name(by, "by")
-        await self._store.read(self._require_known, what, name)
-        await self._store.write(pause, what, name, cleaned(why), by)
+        await self._whole.read(self._require_known, what, name)
+        await self._whole.write(pause, what, name, cleaned(why), by)
         found = next((each for each in await self.list_pauses() if (each.what, each.name) == (what, name)), None)
         if found is None:
             raise NotFound(f"{what} {name} was started again meanwhile", name=name)
@@ -33,11 +33,11 @@ class Pausing(Cases):
 
     async def resume_jobs(self, *, kind: str | None = None, provider: str | None = None) -> None:
         what, name = one_of(kind, provider)
-        if not await self._store.write(resume, what, name):
+        if not await self._whole.write(resume, what, name):
             raise NotFound(f"{what} {name} is not paused", name=name)
 
     async def list_pauses(self) -> list[v.Pause]:
-        return [pause_view(row) for row in await self._store.read(list_pauses)]
+        return [pause_view(row) for row in await self._whole.read(list_pauses)]
 
     def _require_known(self, conn: Connection, what: Paused, name: str) -> None:
         """Raises NotFound with those that there are."""

@@ -346,6 +346,19 @@ class Service(ReviewService, DeliveryService, WorkstreamService, Protocol):
         """
         ...
 
+    async def ensure_workspace(self, name: str) -> v.Workspace:
+        """The workspace of this name, made if there is none: asked twice, the answer is the same."""
+        ...
+
+    async def ensure_project(
+        self, name: str, *, workspace: str = "default", settings: dict[str, Any] | None = None
+    ) -> v.Project:
+        """The project of this name in that workspace, both made if there are none: asked twice, the answer is the same.
+
+        `settings` are then its own; None leaves those it has. Raises Conflict where the name means another project.
+        """
+        ...
+
     async def find_merge(self, project: str) -> v.ProjectMerge | None:
         """The newest merge that a project had a part in."""
         ...

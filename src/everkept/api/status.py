@@ -9,7 +9,9 @@ from everkept.api import views as v
 from everkept.api.base import Parts
 from everkept.api.present import moment, pause_view, when
 from everkept.domain.nats_seen import NatsSeen
+from everkept.store.database import Database
 from everkept.store.projects import shown_name
+from everkept.store.server_state import EACH_MAX, ServerRow
 from everkept.store.status import StatusRow
 from everkept.store.store import Store
 
@@ -22,7 +24,7 @@ def status_view(row: StatusRow, store: Store, parts: Parts, version: str) -> v.S
             "path": store.database.name,
             **row.store,
             "degraded": store.database.degraded or row.store.get("degraded"),
-            "failing": store.failing(),
+            "failing": row.store["failing"] or store.failing(),
             "slow_ms": {name: round(1000 * took_s) for name, took_s in sorted(dict(store.writer.slow).items())},
         },
         messages=row.messages,
@@ -51,6 +53,8 @@ def status_view(row: StatusRow, store: Store, parts: Parts, version: str) -> v.S
             for lane in row.lanes
         ],
         nats=nats_view(parts.nats.seen),
+        unpublished=None if row.unpublished is None else v.Unpublished(**asdict(row.unpublished)),
+        server=_server(row.server, store.database),
         reviews=[v.ReviewProgress(**_times(asdict(p), "reached_at", "woke_at")) for p in row.reviews],
     )
 
@@ -59,13 +63,20 @@ def confined(status: v.Status) -> v.Status:
     """What the holder of a project's key may know: nothing of the machine, the workers or what other keys did."""
     store = {name: status.store[name] for name in ("library", "journal_mode", "degraded") if name in status.store}
     return status.model_copy(update={
-        "store": store, "workers": [], "nats": None, "refused_finishes": 0, "asked_again": 0,
+        "store": store, "workers": [], "nats": None, "unpublished": None, "server": None, "refused_finishes": 0,
+        "asked_again": 0, "price_unknown": None,
         "periodic": [p.model_copy(update={"last_error": None, "rows_repaired": 0}) for p in status.periodic],
         "providers": [
             p.model_copy(update={"name": p.name.partition(":")[0], "reason": None, "in_flight": 0, "waiting": 0})
             for p in status.providers
         ],
     })  # fmt: skip
+
+
+def _server(row: ServerRow | None, database: Database) -> v.DatabaseServer | None:
+    if row is None:
+        return None
+    return v.DatabaseServer(**asdict(row), each_max=EACH_MAX, conflicts=database.conflicts, deaf=database.deaf)
 
 
 def nats_view(seen: NatsSeen | None) -> v.Nats | None:

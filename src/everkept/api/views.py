@@ -464,6 +464,35 @@ class Nats(View):
     """Among those: given more than once."""
 
 
+class Unpublished(View):
+    """Changes that NATS does not have yet, of all projects."""
+
+    projects: int
+    changes: int
+    oldest_s: float | None
+    """For how long the oldest of them has waited."""
+
+
+class DatabaseServer(View):
+    """The database server that holds the store, and this process's part in it."""
+
+    connections: int
+    connections_max: int
+    """What it takes from whoever is no administrator."""
+    ours: int
+    """Connections of this program to this database."""
+    processes: int
+    """Of this program, on this database."""
+    each_max: int
+    """Connections that one process opens at most."""
+    deadlocks: int
+    """In this database, since the server began to count; there should be none."""
+    conflicts: int
+    """Transactions of this process that the server ended because of another one; there should be none."""
+    deaf: str | None
+    """Why this process does not hear of commits of others; it polls meanwhile."""
+
+
 class Status(View):
     version: str
     store: dict[str, Any]
@@ -501,6 +530,12 @@ class Status(View):
     """Projects that are being merged now: what has not come yet is not found in the other one."""
     nats: Nats | None = None
     """None where this process does not attend to NATS."""
+    unpublished: Unpublished | None = None
+    """None where no change is published to NATS."""
+    server: DatabaseServer | None = None
+    """None where the store is a file."""
+    price_unknown: str | None = None
+    """Why a limit in money holds nothing back, or None."""
 
 
 class Finding(View):
@@ -544,6 +579,13 @@ class Diagnosis(View):
     """Facts that recall holds back, by reason; most of them are no fault."""
     nats: Nats | None = None
     """None where no server of it is set."""
+
+
+class Workspace(View):
+    """What holds projects."""
+
+    name: str
+    created_at: datetime
 
 
 class Project(View):

@@ -66,7 +66,7 @@ class ChangePublisher:
             if turn is None:
                 return False
             try:
-                changes = await self._store.read(next_changes, project.id, NATS_CONSUMER)
+                changes = await self._store.reaching(project.id).read(next_changes, project.id, NATS_CONSUMER)
                 for change in changes:
                     await self._publish(turn, change)
             finally:
@@ -76,7 +76,9 @@ class ChangePublisher:
 
     async def _take(self, project: Waiting) -> _Turn | None:
         asked_s = self._clock.monotonic_s()
-        fence = await self._store.write(take_relay, project.id, NATS_CONSUMER, self._owner, LEASE_S)
+        fence = await self._store.reaching(project.id).write(
+            take_relay, project.id, NATS_CONSUMER, self._owner, LEASE_S
+        )
         if fence is None:
             return None
         subject = subject_of(self._link.settings.prefix, project.name, "changes")
@@ -85,7 +87,9 @@ class ChangePublisher:
     async def _settle(self, turn: _Turn) -> None:
         """Where the store cannot be written, the same changes are published again once the lease has run out."""
         with contextlib.suppress(StoreUnavailable, LeaseLost):
-            await self._store.write(settle_relay, turn.project.id, NATS_CONSUMER, self._owner, turn.fence, turn.stored)
+            await self._store.reaching(turn.project.id).write(
+                settle_relay, turn.project.id, NATS_CONSUMER, self._owner, turn.fence, turn.stored
+            )
 
     async def _publish(self, turn: _Turn, change: Row) -> None:
         """Raises LeaseLost, Unavailable."""
@@ -135,5 +139,7 @@ class ChangePublisher:
 
     async def _renew(self, turn: _Turn) -> None:
         asked_s = self._clock.monotonic_s()
-        await self._store.write(hold_consumer, turn.project.id, NATS_CONSUMER, self._owner, LEASE_S, turn.fence)
+        await self._store.reaching(turn.project.id).write(
+            hold_consumer, turn.project.id, NATS_CONSUMER, self._owner, LEASE_S, turn.fence
+        )
         turn.trusted_until_s = asked_s + LEASE_S

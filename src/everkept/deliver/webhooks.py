@@ -65,6 +65,9 @@ class WebhookSender:
         self._owner = owner
         self._lease_s = settings.timeout_s + 2 * RENEW_S
 
+    def _of(self, project: int) -> Store:
+        return self._store.reaching(project)
+
     async def work(self, project: int, id_: int) -> None:
         """Send until nothing waits, or the receiver is to be left alone for a while.
 
@@ -72,7 +75,7 @@ class WebhookSender:
         merged, and it goes on there) end it. Raises StoreUnavailable.
         """
         with contextlib.suppress(LeaseLost, NotFound, Conflict):
-            webhook = await self._store.read(get_webhook, project, id_)
+            webhook = await self._of(project).read(get_webhook, project, id_)
             lease = await self._take(webhook)
             if lease is None:
                 return
@@ -84,7 +87,9 @@ class WebhookSender:
 
     async def _take(self, webhook: WebhookRow) -> _Lease | None:
         asked_s = self._clock.monotonic_s()
-        fence = await self._store.write(lease_consumer, webhook.project, webhook.consumer, self._owner, self._lease_s)
+        fence = await self._of(webhook.project).write(
+            lease_consumer, webhook.project, webhook.consumer, self._owner, self._lease_s
+        )
         return None if fence is None else _Lease(fence=fence, trusted_until_s=asked_s + self._lease_s)
 
     async def _keep(self, webhook: WebhookRow, lease: _Lease) -> None:
@@ -92,7 +97,7 @@ class WebhookSender:
         asked_s = self._clock.monotonic_s()
         if lease.trusted_until_s - asked_s > self._settings.timeout_s + RENEW_S:
             return
-        await self._store.write(
+        await self._of(webhook.project).write(
             hold_consumer, webhook.project, webhook.consumer, self._owner, self._lease_s, lease.fence
         )
         lease.trusted_until_s = asked_s + self._lease_s
@@ -100,18 +105,20 @@ class WebhookSender:
     async def _release(self, webhook: WebhookRow, lease: _Lease) -> None:
         """Let another process go on at once; where that cannot be written, once the lease has run out."""
         with contextlib.suppress(StoreUnavailable, LeaseLost):
-            await self._store.write(hold_consumer, webhook.project, webhook.consumer, self._owner, 0.0, lease.fence)
+            await self._of(webhook.project).write(
+                hold_consumer, webhook.project, webhook.consumer, self._owner, 0.0, lease.fence
+            )
 
     # ---- what is next
 
     async def _batch(self, project: int, id_: int, lease: _Lease) -> bool:
         """Send what was read at once; whether there may be more."""
         try:
-            batch = await self._store.read(next_batch, project, id_)
+            batch = await self._of(project).read(next_batch, project, id_)
         except CursorExpired as error:
-            webhook = await self._store.read(get_webhook, project, id_)
+            webhook = await self._of(project).read(get_webhook, project, id_)
             why = f"{error.message}; replay it from change {error.details['oldest'] - 1} to go on with what is left"
-            await self._store.write(note_expired, webhook, lease.fence, why)
+            await self._of(webhook.project).write(note_expired, webhook, lease.fence, why)
             _log.error("a webhook is dead", webhook=webhook.name, project=webhook.project_name, why=why)
             return False
         if batch is None:
@@ -126,24 +133,24 @@ class WebhookSender:
                 return False
             webhook = replace(webhook, tries=0, rejections=0, failing_since=None)
         if not batch.changes or batch.changes[-1][0] < batch.through:
-            await self._store.write(note_covered, webhook, lease.fence, batch.through)
+            await self._of(webhook.project).write(note_covered, webhook, lease.fence, batch.through)
         return True
 
     async def _note(self, webhook: WebhookRow, lease: _Lease, seq: int, answer: Answer) -> bool:
         """Write down what came of a try, and log what is news; whether the next change may be sent now."""
         log = _log.bind(webhook=webhook.name, project=webhook.project_name, change=seq)
         if answer.status is not None and answer.delivered:
-            goes_on = await self._store.write(note_delivered, webhook, lease.fence, seq, answer.status)
+            goes_on = await self._of(webhook.project).write(note_delivered, webhook, lease.fence, seq, answer.status)
             if webhook.failing_since is not None:
                 log.warning("a webhook delivers again", failed_since=_time(webhook.failing_since))
             return goes_on
         failed = self._failed(webhook, seq, answer)
         tries = webhook.rejections + 1
         if failed.rejected and webhook.on_reject == "park" and tries >= REJECTIONS_MAX:
-            goes_on, dead = await self._store.write(note_parked, webhook, lease.fence, failed, tries)
+            goes_on, dead = await self._of(webhook.project).write(note_parked, webhook, lease.fence, failed, tries)
             log.warning("a change is parked: the receiver rejects it", why=failed.error)
         else:
-            goes_on, dead = False, await self._store.write(
+            goes_on, dead = False, await self._of(webhook.project).write(
                 note_failed, webhook, lease.fence, failed, self._settings.give_up_s
             )  # fmt: skip
             if webhook.failing_since is None:
@@ -159,11 +166,11 @@ class WebhookSender:
         webhook, seq = batch.webhook, batch.through
         if not batch.changes:
             gone = Failed(seq=seq, status=None, error="the change is no longer kept", wait_s=0.0, rejected=True)
-            await self._store.write(note_taken_back, webhook, lease.fence, seq, gone)
+            await self._of(webhook.project).write(note_taken_back, webhook, lease.fence, seq, gone)
             return True
         answer = await self._try(webhook, batch.changes[0], lease)
         failed = None if answer.delivered else self._failed(webhook, seq, answer)
-        await self._store.write(note_taken_back, webhook, lease.fence, seq, failed)
+        await self._of(webhook.project).write(note_taken_back, webhook, lease.fence, seq, failed)
         return True
 
     # ---- one try

@@ -48,15 +48,15 @@ class ProjectWiki:
         settle_s: float = SETTLE_S, monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self.folder = folder
-        self._store = store
+        self._store = store.reaching(project)
         self._project = project
         self._owner = owner
         self._settle_s = settle_s
         self._monotonic = monotonic
         self._git = Git(folder, program)
         self._tree = WorkTree(folder)
-        self._intake = Intake(store, project, self._git, self._tree, clean)
-        self._projection = Projection(self._git, self._tree, store, project)
+        self._intake = Intake(self._store, project, self._git, self._tree, clean)
+        self._projection = Projection(self._git, self._tree, self._store, project)
         self._quiet: tuple[object, ...] | None = None
         """How everything looked after a step that left nothing to do, or nothing but for a person."""
         self._waits_for: NeedsAttention | NotOurs | None = None

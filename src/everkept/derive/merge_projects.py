@@ -12,6 +12,7 @@ from everkept.domain.jobs import Discard, Done, JobPolicy, Outcome, Snooze
 from everkept.store.connection import Connection
 from everkept.store.merge import MERGE, merge_chunk
 from everkept.store.merging import find_merge
+from everkept.store.reach import Across
 from everkept.work.job import Finished, JobContext, JobKind
 
 CHUNKS_PER_RUN = 400
@@ -26,8 +27,9 @@ class MergeProjects:
 async def run(args: MergeProjects, ctx: JobContext) -> Outcome | Finished:
     if await ctx.read(find_merge, args.merge) is None:
         return Discard("there is no such merge")
+    both = ctx.store.reaching(Across.EVERYTHING)
     for _ in range(CHUNKS_PER_RUN):
-        if not await ctx.store.write(merge_chunk, ctx.lease, args.merge):
+        if not await both.write(merge_chunk, ctx.lease, args.merge):
             return await ctx.finish(_done)
     return await ctx.finish(_go_on)
 

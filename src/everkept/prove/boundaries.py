@@ -32,15 +32,17 @@ class Watched:
     No file is closed before the process ends: closing one would end the locks that SQLite holds on it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, beside: Callable[[], int] = lambda: 0) -> None:
+        """`beside`: how often something changed that lies elsewhere."""
         self._folder = str(folder)
+        self._beside = beside
         self._open: dict[int, int] = {}
         self._settled: dict[tuple[int, int, int], bytes] = {}
-        self._last: dict[str, bytes] | None = None
+        self._last: tuple[int, dict[str, bytes]] | None = None
 
     def changed(self) -> bool:
         """Whether a byte is another than when this was asked last."""
-        now = dict(self._files(self._folder))
+        now = (self._beside(), dict(self._files(self._folder)))
         changed, self._last = now != self._last, now
         return changed
 
@@ -69,15 +71,19 @@ class Watched:
 class Boundaries:
     """Counts the instants that this process passes, from 1, and dies at the one it was told to."""
 
-    def __init__(self, die_at: int | None, watched: Watched | None = None) -> None:
+    def __init__(self, die_at: int | None) -> None:
         self._die_at = die_at
-        self._watched = watched
+        self._watched: Watched | None = None
         self.passed: list[str] = []
         """What each instant was, in order."""
         self.changed: list[int] = []
         """The instants at which the watched files are not what they were at the instant before."""
         self.statements: set[str] = set()
         """Every statement that a connection with the right to write has run, as the driver got it."""
+
+    def watch(self, watched: Watched) -> None:
+        """From here on tell which instants are not what the one before was."""
+        self._watched = watched
 
     def reach(self, point: str) -> None:
         """As `ports.faults.Faults`: a fault point is an instant too."""

@@ -80,7 +80,7 @@ def _looked(store: Path | Any, look: Callable[[Any], Iterator[Violation]]) -> li
     found: list[Violation] = []
     damaged = choose_driver().module.DatabaseError
     try:
-        with _opened(store) as raw:
+        with opened(store) as raw:
             found.extend(look(raw))
     except damaged as error:
         if type(error) is not damaged:  # a lock, a full disk, a wrong query: errors of their own, derived from this one
@@ -94,7 +94,7 @@ def _damage(where: str) -> Violation:
 
 
 @contextmanager
-def _opened(store: Path | Any) -> Iterator[Any]:
+def opened(store: Path | Any) -> Iterator[Any]:
     """A connection, inside one read transaction: all queries see the same instant."""
     raw: Any = store
     if isinstance(store, Path):

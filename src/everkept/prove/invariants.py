@@ -390,7 +390,7 @@ union all select 'entity', n.id from facts f join entities n on n.id = f.entity_
 union all select 'stream', s.id from streams s join subjects u on u.id = s.subject_id where s.project_id <> u.project_id
   and not {_MERGING.format(project="u.project_id")}
 union all select 'vector', v.passage_id from vectors v join passages p on p.id = v.passage_id
-  where v.project_id <> p.project_id"""),
+  where v.project_id <> p.project_id or v.subject_id <> p.subject_id"""),
     Invariant("G12", "a merge has ended, and something names its source", """
 select m.id, m.source_id from merges m where m.done_at is not null and (
   exists (select 1 from streams s where s.project_id = m.source_id)

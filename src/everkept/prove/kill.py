@@ -18,14 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from everkept.ports.faults import NoFaults
-from everkept.prove.checks import Violation, check, check_drained
+from everkept.prove.checks import Violation, check, check_drained, opened
+from everkept.prove.grounds import DATABASE, DATABASE_URL, Files, Ground, left_in
 from everkept.prove.nursery import OUTCOME, Nursery, Played
 from everkept.prove.record import read_record
 from everkept.prove.scenario import Scenario
 from everkept.prove.scenarios import QUIET_S, SCENARIOS
-from everkept.prove.stage import DATABASE, RECORD, START_US
-from everkept.store.sqlite import choose_driver
+from everkept.prove.stage import RECORD, START_US
 
+NOT_OF_A_STATE = (DATABASE, DATABASE_URL, RECORD, OUTCOME)
 Choice = Callable[[str, Played], Iterable[int]]
 """f(scenario, how it plays undisturbed) → at which of its instants it is killed, counted from 1."""
 
@@ -85,8 +86,12 @@ class KillReport:
 class Theatre:
     """Plays scenarios over and over in folders of its own under `directory`, which it leaves empty."""
 
-    def __init__(self, directory: Path, nursery: Nursery, *, synced: bool = False) -> None:
+    def __init__(
+        self, directory: Path, nursery: Nursery, *, ground: Ground | None = None, synced: bool = False
+    ) -> None:
+        """`ground`: where the stores lie; in files unless it is told."""
         self._directory = directory
+        self._ground = ground or Files()
         self._nursery = nursery
         self._synced = synced
         self.report = KillReport()
@@ -100,7 +105,9 @@ class Theatre:
         `double`: in how many of the recoveries, of 1, the recovery is killed too. Ends at `until_s` (monotonic).
         """
         for name in names:
-            with _Rehearsed(self._directory, SCENARIOS[name], self._nursery, synced=self._synced) as rehearsed:
+            with _Rehearsed(
+                self._directory, SCENARIOS[name], self._nursery, self._ground, synced=self._synced
+            ) as rehearsed:
                 self.report.scenarios.append(rehearsed.report)
                 self.report.statements |= rehearsed.played.statements
                 self.report.points |= set(rehearsed.played.boundaries)
@@ -116,9 +123,10 @@ class Theatre:
 class _Rehearsed:
     """One scenario with its template, and how it plays undisturbed."""
 
-    def __init__(self, directory: Path, scenario: Scenario, nursery: Nursery, *, synced: bool) -> None:
+    def __init__(self, directory: Path, scenario: Scenario, nursery: Nursery, ground: Ground, *, synced: bool) -> None:
         self._scenario = scenario
         self._nursery = nursery
+        self._ground = ground
         self._synced = synced
         self._home = directory / f"scenario-{scenario.name}"
         self._home.mkdir()
@@ -127,7 +135,8 @@ class _Rehearsed:
         self._started = time.monotonic()
         self.report = ScenarioReport(name=scenario.name)
         self.start_us = START_US
-        self._template = self._folder("template")
+        self._template = self._home / "template"
+        ground.make(self._template)
         if not scenario.from_nothing:
             self.start_us = self._play(self._template, "prepare", START_US).clock_us
         self._whole = self._copy()
@@ -141,21 +150,16 @@ class _Rehearsed:
 
     def __exit__(self, *_: object) -> None:
         self.report.seconds = time.monotonic() - self._started
+        for folder in (self._template, self._whole):
+            self._ground.remove(folder)
         shutil.rmtree(self._home, ignore_errors=True)
 
     # ---- folders
 
-    def _folder(self, name: str) -> Path:
-        folder = self._home / name
-        folder.mkdir()
-        return folder
-
     def _copy(self) -> Path:
         self._runs += 1
-        folder = self._folder(f"run-{self._runs}")
-        for file in self._template.iterdir():
-            if file.is_file() and file.name != OUTCOME:
-                shutil.copyfile(file, folder / file.name)
+        folder = self._home / f"run-{self._runs}"
+        self._ground.copy(self._template, folder)
         return folder
 
     def _play(self, folder: Path, part: str, start_us: int) -> Played:
@@ -186,12 +190,12 @@ class _Rehearsed:
             )
             assert lived is None, "it plays the same each time, so it passes this instant again"
             self.report.kills += 1
-            if again and (folder / DATABASE).exists():
+            if again and _holds_a_store(folder):
                 self._kill_again(folder, die_at, chance)
             else:
                 self._settle_up(folder, die_at, None, deaths=1)
         finally:
-            shutil.rmtree(folder)
+            self._ground.remove(folder)
 
     def _kill_again(self, folder: Path, die_at: int, chance: random.Random) -> None:
         die_again_at = 1 + int(600 * chance.random() ** 2)  # a recovery is longer than this seldom
@@ -212,22 +216,25 @@ class _Rehearsed:
             ))  # fmt: skip
 
     def _violations(self, folder: Path, deaths: int) -> list[Violation]:
-        state = _fingerprint(folder)
-        if state is not None and state in self._recovered:
-            return []
-        store, record = folder / DATABASE, folder / RECORD
+        record = folder / RECORD
         paid: dict[Any, Any] = {}
         found: list[Violation] = []
+        state: str | None = None
         try:
-            if state is not None and not self._scenario.damaged:
-                found += check(store, record, deaths=deaths)
-            if state is not None:
-                paid = _paid(store)
+            with left_in(folder) as store:
+                if store is not None:
+                    state = _fingerprint(folder, store)
+                    if state in self._recovered:
+                        return []
+                    if not self._scenario.damaged:
+                        found += check(store, record, deaths=deaths)
+                    paid = _paid(store)
             if self._scenario.copy is not None and (folder / self._scenario.copy).exists():
                 found += check(folder / self._scenario.copy, record)
             self._scenario.play(folder, "recover", self._after_us + deaths, NoFaults(), synced=False)
-            found += check_drained(store, record, deaths=deaths)
-            found += _paid_twice(paid, _paid(store))
+            with left_in(folder) as store:
+                found += check_drained(store, record, deaths=deaths)
+                found += _paid_twice(paid, _paid(store))
         except Exception as error:  # noqa: BLE001  (whatever keeps a store from being recovered is what we look for)
             found.append(Violation(guarantee="G1", what="the store could not be recovered", where=repr(error)[:300]))
         self.report.states += 1
@@ -239,42 +246,35 @@ class _Rehearsed:
 # ---- what was left
 
 
-def _fingerprint(folder: Path) -> str | None:
-    """Names all that is in a store and what its client was told; None where there is no store with our tables."""
-    if not (folder / DATABASE).exists():
-        return None
+def _holds_a_store(folder: Path) -> bool:
+    with left_in(folder) as store:
+        return store is not None
+
+
+def _fingerprint(folder: Path, store: Path | Any) -> str:
+    """Names all that is in a store and what its client was told."""
     digest = hashlib.blake2b(digest_size=16)
-    driver = choose_driver().module
-    raw = driver.connect(str(folder / DATABASE), isolation_level=None)
-    try:
-        raw.execute("begin")
+    with opened(store) as raw:
         tables = [r[0] for r in raw.execute("select name from sqlite_master where type = 'table' order by name")]
-        if "projects" not in tables:
-            return None
         for table in tables:
             if table != "passage_terms":  # the index's terms, of which the rows are read anyhow
                 rows = raw.execute(f'select * from "{table}"').fetchall()
                 digest.update(repr((table, rows)).encode())
-    finally:
-        raw.close()
     for asked in read_record(folder / RECORD).asked if (folder / RECORD).exists() else ():
         digest.update(repr((asked.verb, sorted(asked.what.items(), key=str), asked.told, asked.refused)).encode())
-    others = sorted(f for f in folder.iterdir() if f.is_file() and not f.name.startswith((DATABASE, RECORD, OUTCOME)))
+    others = sorted(f for f in folder.iterdir() if f.is_file() and not f.name.startswith(NOT_OF_A_STATE))
     for file in others:
         if ".partial-" not in file.name:  # an unfinished copy has its process's number for a name, and no meaning
             digest.update(repr((file.name, file.read_bytes())).encode())
     return digest.hexdigest()
 
 
-def _paid(store: Path) -> dict[Any, Any]:
+def _paid(store: Path | Any) -> dict[Any, Any]:
     """{question: (its committed reply, how often it was asked)}."""
-    raw = choose_driver().module.connect(str(store), isolation_level=None)
-    try:
+    with opened(store) as raw:
         rows = raw.execute(
             "select id, project_id, work, step, version, model, ask, text, asked from replies where text is not null"
         ).fetchall()
-    finally:
-        raw.close()
     return {row[:7]: row[7:] for row in rows}
 
 

@@ -16,6 +16,7 @@ import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -114,6 +115,8 @@ def _serve() -> None:
     importlib.import_module("everkept.prove.boundaries")
     importlib.import_module("everkept.prove.scenarios")
     importlib.import_module("asyncio.threads")
+    if find_spec("psycopg") is not None:
+        importlib.import_module("everkept.prove.boundaries_postgres")
     from everkept.domain.passage import analyse
     from everkept.prove.statements import compile_all
     from everkept.store.sqlite import choose_driver
@@ -156,14 +159,26 @@ def _play_and_exit(order: Mapping[str, Any]) -> None:
         os._exit(code)
 
 
+def _nothing_elsewhere() -> int:
+    return 0
+
+
 def _play(order: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     from everkept.prove.boundaries import Boundaries, Watched, install
+    from everkept.prove.grounds import is_server
     from everkept.prove.scenarios import SCENARIOS
 
     scenario = SCENARIOS[order["scenario"]]
-    boundaries = Boundaries(order["die_at"], Watched(folder) if order["die_at"] is None else None)
+    boundaries = Boundaries(order["die_at"])
+    commits = _nothing_elsewhere
     if order["part"] != "prepare":
         install(boundaries)
+        if is_server(folder):
+            from everkept.prove.boundaries_postgres import install_postgres
+
+            commits = install_postgres(boundaries)
+    if order["die_at"] is None:
+        boundaries.watch(Watched(folder, commits))
     clock_us = scenario.play(folder, order["part"], order["start_us"], boundaries, synced=order["synced"])
     return {
         "boundaries": boundaries.passed, "changed": boundaries.changed, "statements": sorted(boundaries.statements),

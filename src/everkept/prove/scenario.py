@@ -30,6 +30,8 @@ class Scenario:
     """There is no store yet: the schema itself is made under fire."""
     copy: str | None = None
     """A file that `act` makes: if it is there, it holds all that the store holds."""
+    of_a_file: bool = False
+    """It is about what only a file has: backups, its log, its pages."""
     damaged: bool = False
     """`prepare` takes something away that the backstops bring back: only the drained store is whole."""
 

@@ -12,6 +12,7 @@ from everkept.domain.facts import FactDraft
 from everkept.domain.ids import row_id
 from everkept.domain.jobs import Done
 from everkept.errors import LeaseLost
+from everkept.prove.grounds import DATABASE
 from everkept.prove.scenario import Scenario
 from everkept.prove.scenarios_agents import AGENT_SCENARIOS
 from everkept.prove.scenarios_deliveries import DELIVERY_SCENARIOS
@@ -19,7 +20,7 @@ from everkept.prove.scenarios_merge import MERGE_SCENARIOS
 from everkept.prove.scenarios_proposals import PROPOSAL_SCENARIOS
 from everkept.prove.scenarios_reviews import REVIEW_SCENARIOS
 from everkept.prove.scenarios_workstreams import WORKSTREAM_SCENARIOS
-from everkept.prove.stage import DATABASE, DAY_S, SECRET, Cast, Stage, connect_unsynced
+from everkept.prove.stage import DAY_S, SECRET, Cast, Stage, connect_unsynced
 from everkept.store.backup import back_up, restore
 from everkept.store.changes import acknowledge, lease_consumer
 from everkept.store.entity_merges import merge_entities, split_entity
@@ -718,11 +719,11 @@ _ALL: Final = (
     Scenario(name="erase-only-event", prepare=_full, act=_erase_only_event),
     Scenario(name="erase-thread", prepare=_full, act=_erase_thread),
     Scenario(name="erase-borrowed-name", prepare=_borrowed, act=_erase_thread),
-    Scenario(name="erase-held", prepare=_full, act=_erase_held),
+    Scenario(name="erase-held", prepare=_full, act=_erase_held, of_a_file=True),
     Scenario(name="erase-subject", prepare=_full, act=_erase_subject),
     Scenario(name="erase-project", prepare=_other_project, act=_erase_project),
     Scenario(name="erase-in-flight", prepare=_leave_work, act=_erase_in_flight),
-    Scenario(name="clean-again", prepare=_left_unclean, act=_clean_again),
+    Scenario(name="clean-again", prepare=_left_unclean, act=_clean_again, of_a_file=True),
     Scenario(name="projects", act=_projects),
     Scenario(name="project-settings", prepare=_switched_off, act=_switched_on),
     Scenario(name="thread-settings", prepare=_said, act=_thread_settings),
@@ -754,8 +755,13 @@ _ALL: Final = (
     *PROPOSAL_SCENARIOS,
     *DELIVERY_SCENARIOS,
     Scenario(name="first-open", act=_first_open, from_nothing=True),
-    Scenario(name="checkpoint", act=_checkpoint),
-    Scenario(name="backup", prepare=_said, act=_back_up, copy=BACKUP),
-    Scenario(name="restore", prepare=_backed_up, act=_restore),
+    Scenario(name="checkpoint", act=_checkpoint, of_a_file=True),
+    Scenario(name="backup", prepare=_said, act=_back_up, copy=BACKUP, of_a_file=True),
+    Scenario(name="restore", prepare=_backed_up, act=_restore, of_a_file=True),
 )
 SCENARIOS: Final[Mapping[str, Scenario]] = MappingProxyType({s.name: s for s in _ALL})
+
+
+def playable(*, on_a_server: bool) -> list[str]:
+    """Names of the scenarios that a server can be put through, or all of them."""
+    return [name for name, scenario in SCENARIOS.items() if not (on_a_server and scenario.of_a_file)]

@@ -123,7 +123,7 @@ def _move(s: Stage) -> None:
     project = s.project_id()
 
     def move(conn: Any) -> None:
-        move_project(conn, project, ensure_workspace(conn, "second"), DEFAULT_PROJECT)
+        move_project(conn, project, ensure_workspace(conn, "second").id, DEFAULT_PROJECT)
 
     sql = f"select workspace_id from projects where id = {project}"
     do(s, "move", lambda: s.write(move), sql=sql, after=2)

@@ -23,10 +23,13 @@ from everkept.errors import EverkeptError
 from everkept.models.journaled import JournaledModel
 from everkept.ports.clock import VirtualClock
 from everkept.ports.faults import Faults, NoFaults
+from everkept.prove.grounds import place_of
 from everkept.prove.record import Record
 from everkept.prove.script import HashedEmbedder, HashedWords, RecordedModel
 from everkept.recall.rank import Weights
 from everkept.recall.search import Searcher
+from everkept.store.connection import Connection
+from everkept.store.dialect import spelled
 from everkept.store.erase import erase
 from everkept.store.journal import StoreJournal
 from everkept.store.pauses import list_pauses, resume
@@ -42,7 +45,6 @@ START_US = 1_750_000_000_000_000
 SECRET = bytes(range(32))
 ROUNDS_MAX = 500
 DAY_S = 86_400.0
-DATABASE = "everkept.db"
 RECORD = "record.jsonl"
 
 
@@ -82,7 +84,7 @@ class Stage:
         self._owner = owner
         self._async = asyncio.Runner()
         self.store = Store(
-            folder / DATABASE, clock=self.clock, faults=self._faults, threads=False,
+            place_of(folder), clock=self.clock, faults=self._faults, threads=False,
             connect=None if synced else connect_unsynced,
         )  # fmt: skip
         self.store.open()
@@ -146,7 +148,7 @@ class Stage:
 
     def value(self, sql: str, *params: Any) -> Any:
         """The first value of a query."""
-        row = self.read(lambda conn: conn.raw.execute(sql, params).fetchone())
+        row = self.read(lambda conn: conn.raw.execute(*_as_asked(conn, sql, params)).fetchone())
         return None if row is None else row[0]
 
     def project_id(self, project: str = DEFAULT_PROJECT) -> int:
@@ -359,10 +361,17 @@ class Stage:
             self.maintain()
 
 
+def _as_asked(conn: Connection, sql: str, params: tuple[Any, ...]) -> tuple[str, tuple[Any, ...] | None]:
+    """A query in the notation that both databases read, with `?` for what is given, as the driver gets it."""
+    if conn.dialect.name == "sqlite":
+        return spelled(sql, conn.dialect), params
+    return spelled(sql.replace("%", "%%").replace("?", "%s") if params else sql, conn.dialect), params or None
+
+
 _NEXT_DUE = """
 select min(case state when 'leased' then lease_until else due_at end) from jobs
 where state in ('waiting', 'ready', 'leased')"""
-_WAITING = "select json_group_array(kind || ' ' || key || ' ' || state) from jobs where state not in ('done', 'dead')"
+_WAITING = "select list_of(kind || ' ' || key || ' ' || state) from jobs where state not in ('done', 'dead')"
 _FORGOTTEN = """
 select 1 from streams s where s.covered_seq < s.last_seq and s.erased_at is null
   and s.last_recorded_at + 86400000000 > coalesce((

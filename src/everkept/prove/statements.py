@@ -20,7 +20,7 @@ from everkept.store.dialect import sqlite_dialect
 
 PACKAGES = (everkept.store, everkept.derive, everkept.work)
 """Where statements are; a test keeps SQL out of all other packages."""
-_OF_A_SERVER = "everkept.store.full_text_postgres."
+_OF_A_SERVER = ("everkept.store.full_text_postgres.", "everkept.store.nearest_postgres.")
 _WRITES = re.compile(r"\s*(?:with\b.*?\)\s*)?(insert|update|delete|replace)\b", re.IGNORECASE | re.DOTALL)
 
 

@@ -24,7 +24,7 @@ from everkept.recall.candidates import Pool, first_of, kept_true, lexical_order,
 from everkept.recall.memo import FrequencyMemo, PostingsMemo
 from everkept.recall.question import TERMS_MAX, Question, read_question
 from everkept.recall.table import Columns, Ints, PassageTable, Rows, TableCache
-from everkept.recall.vectors import SignBits, VectorCache
+from everkept.recall.vectors import ProjectVectors, VectorCache
 from everkept.recall.words import WordsMemo
 from everkept.store import search as store
 from everkept.store.connection import Connection
@@ -84,7 +84,7 @@ class Ranked:
 class _Static:
     """The vectors of the project and the question's own."""
 
-    bits: SignBits
+    vectors: ProjectVectors
     question: Vector
 
 
@@ -100,7 +100,7 @@ class Searcher:
         self._lexical = lexical
         self._dense = dense
         self._kept = kept
-        self._bits = VectorCache(words.name, words.dim) if words else None
+        self._vectors = VectorCache(words.name, words.dim) if words else None
         self._frequencies = FrequencyMemo()
         self._words_of = WordsMemo()
         self._tables = TableCache()
@@ -127,9 +127,9 @@ class Searcher:
         window = self._window(conn, pool.table, ids)
         features = rank.features_of(question, window, frequencies)
         if static is not None:
-            own, around = static.bits.cosines(static.question, ids)
+            own, around = static.vectors.cosines(static.question, ids)
             features |= {"static_turn": _unknown_as_median(own), "static_3": _unknown_as_median(around)}
-        neural = _neural_features(conn, query, ids.tolist())
+        neural = _neural_features(conn, scope.project, query, ids.tolist())
         features |= neural
         weights = self._weights.of(static=static is not None, neural=bool(neural))
         scores = rank.score(features, weights)
@@ -143,7 +143,7 @@ class Searcher:
         )
 
     def _pool(self, conn: Connection, scope: Scope, query: Query, kinds: tuple[str, ...]) -> Pool:
-        snapshot = store.read_snapshot(conn, scope.project, self._bits.model if self._bits else None)
+        snapshot = store.read_snapshot(conn, scope.project, self._vectors.model if self._vectors else None)
         self._follow_erasures(scope, snapshot.revision)
         return Pool(
             conn=conn,
@@ -170,21 +170,22 @@ class Searcher:
         static = self._static(pool, query.text, ids, frequencies)
         if static is not None:
             limit = _DENSE_FILTERED if pool.narrow else self._dense
-            nearest = static.bits.nearest(static.question, pool.scope.subject, limit)
+            nearest = static.vectors.nearest(static.question, pool.scope.subject, limit)
             nearest = first_of(pool, nearest[pool.visible(nearest)], self._dense)
             ids = _joined(ids, nearest)
         return ids, static
 
     def _static(self, pool: Pool, text: str, ids: Ints, frequencies: rank.Frequencies) -> _Static | None:
-        if self._words is None or self._bits is None:
+        if self._words is None or self._vectors is None:
             return None
-        bits = self._bits.follow(pool.conn, pool.scope.project, pool.snapshot.revision, pool.snapshot.newest_vector)
-        if not bits.ids.size:
+        snapshot = pool.snapshot
+        vectors = self._vectors.follow(pool.conn, pool.scope.project, snapshot.revision, snapshot.newest_vector)
+        if vectors is None:
             return None
         names = names_of(rank.people_of(pool.table.take(pool.table.rows_of(ids)), pool.table.names))
         pooling = Pooling(self._words, passages=frequencies.passages, frequencies=frequencies.of_term, names=names)
         vector = pooling.pool(content_words(text))
-        return _Static(bits=bits, question=vector) if vector.any() else None
+        return _Static(vectors=vectors, question=vector) if vector.any() else None
 
     def _window(self, conn: Connection, table: PassageTable, ids: Ints) -> rank.Window:
         """The candidates with their neighbours of the same sitting."""
@@ -269,10 +270,10 @@ def _unknown_as_median(cosines: Vector) -> Vector:
     return cosines
 
 
-def _neural_features(conn: Connection, query: Query, ids: Sequence[int]) -> dict[str, Vector]:
+def _neural_features(conn: Connection, project: ProjectId, query: Query, ids: Sequence[int]) -> dict[str, Vector]:
     if query.vector is None or query.model is None:
         return {}
-    rows = {r[0]: (r[1], r[2]) for r in store.load_vectors(conn, query.model, ids)}
+    rows = {r[0]: (r[1], r[2]) for r in store.load_vectors(conn, project, query.model, ids)}
     if not rows:
         return {}
     features = {}

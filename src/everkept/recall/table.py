@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from everkept.domain.ids import ProjectId
 from everkept.domain.scope import Scope
+from everkept.recall.kept import KeptOfProjects
 from everkept.store.connection import Connection, Row
 from everkept.store.search import KINDS, NEVER_US, Hit, load_columns_since
 
@@ -24,6 +25,8 @@ TURN: Final = KINDS.index("turn")
 FACT: Final = KINDS.index("fact")
 NOBODY: Final = -1
 _CHUNK: Final = 20_000
+KEPT_BYTES: Final = 512 << 20
+"""Tables in memory, about 100 bytes a passage: those of some five million passages."""
 _SPARSE: Final = 8
 """In a table whose ids lie further apart than this on average, they are searched for and not looked up."""
 
@@ -86,6 +89,11 @@ class PassageTable:
     @property
     def size(self) -> int:
         return int(self._cells.shape[1])
+
+    @property
+    def size_bytes(self) -> int:
+        columns = self._cells, self._turns, self._turn_rows
+        return sum(column.nbytes for column in columns) + (0 if self._row_of is None else self._row_of.nbytes)
 
     @property
     def all(self) -> Columns:
@@ -178,23 +186,23 @@ def _place(streams: Ints, seqs: Ints) -> Ints:
 class TableCache:
     """`PassageTable` of each project, brought up to the snapshot of the connection that asks. Threads may share it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, bytes_max: int = KEPT_BYTES) -> None:
         self._lock = threading.Lock()
-        self._of_project: dict[int, PassageTable] = {}
+        self._kept: KeptOfProjects[PassageTable] = KeptOfProjects(bytes_max, lambda table: table.size_bytes)
 
     def size(self, project: ProjectId) -> int | None:
         """How many passages are in memory; None where the project's have not been read yet."""
-        table = self._of_project.get(project)
+        table = self._kept.get(project)
         return None if table is None else table.size
 
     def follow(self, conn: Connection, project: ProjectId, revision: int, newest: int) -> PassageTable:
         """`revision` is the project's in the snapshot, `newest` the highest passage id of any project."""
         with self._lock:
-            table = self._of_project.get(project)
+            table = self._kept.get(project)
             if table is None or table.revision != revision:
                 table = PassageTable(revision)
             while table.last < newest:
                 rows = load_columns_since(conn, project, table.last, _CHUNK)
                 table = table.extended(rows, rows[-1][0] if len(rows) == _CHUNK else newest)
-            self._of_project[project] = table
+            self._kept.put(project, table)
             return table

@@ -16,6 +16,7 @@ from everkept.domain.ids import event_id
 from everkept.errors import Conflict, InvalidInput, NotFound, StoreNotSupported, StoreUnavailable
 from everkept.store.copy import opened, our_errors, put_in_place, unfinished, unpack
 from everkept.store.migrate import read_revision, read_schema, revision
+from everkept.store.project_names import shown
 from everkept.store.sqlite import choose_driver, sync_folder, sync_way_to, translate
 
 LOCK_S = 2.0
@@ -30,8 +31,8 @@ _COUNTS = {
     "facts": "select count(*) from facts",
 }
 _ERASURES = "select id, asked_at, kind, project_id, subject_id, stream_id, seq from erasures order by id"
-_NAMES = """
-select p.name, (select name from subjects where id = :subject), (select name from streams where id = :stream)
+_NAMES = f"""
+select {shown("p")}, (select name from subjects where id = :subject), (select name from streams where id = :stream)
 from projects p where p.id = :project"""
 
 

@@ -59,6 +59,7 @@ class Connection:
         self._changed: list[int] = []
         self.on_due: Callable[[int], None] = _nobody
         self.on_change: Callable[[int], None] = _nobody
+        self.shares: Callable[[Any], None] = _nobody
         self.traceparent: str | None = None
         """The span of whoever wants what is run now, where that is traced."""
 
@@ -109,6 +110,10 @@ class Connection:
     def allocate(self, table: str, count: int) -> int:
         """The first of `count` new row numbers of `table`, which the caller then writes. Never given out again."""
         return allocate(self.raw, self.dialect, table, count)
+
+    def share(self) -> None:
+        """Call it before a row is written that all projects share (a counter, a provider), and read it after."""
+        self.shares(self.raw)
 
     def after_commit(self, effect: Callable[[], None]) -> None:
         """Run `effect` once this transaction is durable; never if it is rolled back."""

@@ -16,6 +16,7 @@ from everkept.store.changes import (
     require_kept,
 )
 from everkept.store.connection import Connection
+from everkept.store.project_names import shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +55,8 @@ class Held:
     until: int
 
 
-_LIST = text("""
-select p.name, c.name, c.cursor, p.change_seq,
+_LIST = text(f"""
+select {shown("p")}, c.name, c.cursor, p.change_seq,
   (select x.at from changes x where x.project_id = c.project_id and x.seq > c.cursor order by x.seq limit 1),
   c.cursor = p.change_seq or exists (
     select 1 from changes x where x.project_id = c.project_id and x.seq = c.cursor + 1),

@@ -11,6 +11,7 @@ from sqlalchemy.engine import Dialect
 
 from everkept.ports.clock import Clock
 from everkept.store.connection import Connection
+from everkept.store.reach import Across, Reach
 from everkept.store.transactions import Transactions
 
 
@@ -40,6 +41,16 @@ class Database(Protocol):
         """Why it works more slowly than it could, or None."""
         ...
 
+    @property
+    def conflicts(self) -> int:
+        """Transactions of this process that the database ended because of another one; always 0 in a file."""
+        ...
+
+    @property
+    def deaf(self) -> str | None:
+        """Why commits of other processes are not heard here, or None: then they are found by polls alone."""
+        ...
+
     def prepare(self, clock: Clock) -> None:
         """Make the schema, or bring it up to date where that may be done unasked.
 
@@ -67,8 +78,8 @@ class Database(Protocol):
         """The one that comparisons on this connection use; `clock` is this machine's."""
         ...
 
-    def begin_read(self, raw: Any) -> None:
-        """One snapshot from here on."""
+    def begin_read(self, raw: Any, reach: Reach = Across.EVERYTHING) -> None:
+        """One snapshot from here on, of what is reached."""
         ...
 
     def end_read(self, raw: Any) -> None: ...

@@ -7,6 +7,8 @@ Statements are written in SQL that both understand, and a few functions of ours 
 - `number_pairs(x)`, `word_pairs(x)`: a row `one, two` for each pair of the JSON list `x`.
 - `word_at(x, n)`: the n-th member of the JSON list `x`.
 - `list_of(x)`: the values of a group as a JSON list; `min(a, b)`, `max(a, b)` and `instr` as SQLite has them.
+- `for no key update [skip locked]` at the end of a select: these rows are ours until the end of the transaction. A file
+  has one lock for all.
 - `word_in(x, 'k')`, `number_in(x, 'k')`, `flag_in(x, 'k')`: the value under a key of the JSON object `x`; null where
   there is none.
 
@@ -26,6 +28,7 @@ _ARGUMENT = r"([\w.?:]+)"
 _SQLITE: Final = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
+        (r"\s+for no key update( of \w+)?( skip locked)?", ""),
         (rf"\b(?:numbers|words|objects)\({_ARGUMENT}\)", r"json_each(\1)"),
         (rf"\b(?:numbers|words|objects)\({_ARGUMENT}, '(\w+)'\)", r"json_each(\1, '$.\2')"),
         (
@@ -39,6 +42,31 @@ _SQLITE: Final = tuple(
         (rf"\bflag_in\({_ARGUMENT}, '(\w+)', '(\w+)'\)", r"(\1->'\2'->>'\3' = 1)"),
     )
 )
+# Strict, so that a statement never has them written out: the cast inside, which may say something of a row in an error,
+# would keep `id in (select value from numbers(…))` behind a policy, and walk through the table instead.
+_GIVING_ROWS: Final = tuple(
+    f"create function {head} language sql immutable strict parallel safe rows 20 as $$ {body} $$"
+    for head, body in (
+        (
+            "numbers(list text) returns table(value bigint)",
+            "select v::bigint from json_array_elements_text(list::json) v",
+        ),
+        (
+            "numbers(list text, key text) returns table(value bigint)",
+            "select v::bigint from json_array_elements_text(list::json->key) v",
+        ),
+        ("words(list text) returns table(value text)", "select v from json_array_elements_text(list::json) v"),
+        ("objects(list text) returns table(value text)", "select v::text from json_array_elements(list::json) v"),
+        (
+            "number_pairs(list text) returns table(one bigint, two bigint)",
+            "select (v->>0)::bigint, (v->>1)::bigint from json_array_elements(list::json) v",
+        ),
+        (
+            "word_pairs(list text) returns table(one text, two text)",
+            "select v->>0, v->>1 from json_array_elements(list::json) v",
+        ),
+    )
+)
 POSTGRES_FUNCTIONS: Final = (
     "create function instr(hay text, needle text) returns int language sql immutable parallel safe"
     " as $$ select strpos(hay, needle) $$",
@@ -47,18 +75,7 @@ POSTGRES_FUNCTIONS: Final = (
         f" as $$ select {of}(a, b) $$"
         for name, of in (("min", "least"), ("max", "greatest"))
     ),
-    "create function numbers(list text) returns table(value bigint) language sql immutable parallel safe rows 20"
-    " as $$ select v::bigint from json_array_elements_text(list::json) v $$",
-    "create function numbers(list text, key text) returns table(value bigint) language sql immutable parallel safe"
-    " rows 20 as $$ select v::bigint from json_array_elements_text(list::json->key) v $$",
-    "create function words(list text) returns table(value text) language sql immutable parallel safe rows 20"
-    " as $$ select v from json_array_elements_text(list::json) v $$",
-    "create function objects(list text) returns table(value text) language sql immutable parallel safe rows 20"
-    " as $$ select v::text from json_array_elements(list::json) v $$",
-    "create function number_pairs(list text) returns table(one bigint, two bigint) language sql immutable parallel safe"
-    " rows 20 as $$ select (v->>0)::bigint, (v->>1)::bigint from json_array_elements(list::json) v $$",
-    "create function word_pairs(list text) returns table(one text, two text) language sql immutable parallel safe"
-    " rows 20 as $$ select v->>0, v->>1 from json_array_elements(list::json) v $$",
+    *_GIVING_ROWS,
     "create function word_in(object text, key text) returns text language sql immutable parallel safe"
     " as $$ select object::json->>key $$",
     "create function word_at(list text, place int) returns text language sql immutable parallel safe"
@@ -110,7 +127,14 @@ def allocate(raw: Any, dialect: Dialect, table: str, count: int) -> int:
         else:
             raw.execute("insert into sqlite_sequence(name, seq) values(?, ?)", (table, first + count - 1))
         return int(first)
-    # Only whoever holds the lock of the writer takes numbers.
-    sequence = f"pg_get_serial_sequence('{table}', 'id')"
-    row = raw.execute(f"select setval({sequence}, nextval({sequence}) + {count - 1})").fetchone()
-    return int(row[0]) - count + 1
+    while True:
+        row = raw.execute(_TAKE_NUMBERS.format(table=table, count=count)).fetchone()
+        first, last = int(row[0]), int(row[1])
+        if last - first == count - 1:
+            return first
+        # Another project's writer took some in between: a gap costs nothing.
+
+
+_TAKE_NUMBERS: Final = """
+select min(n), max(n) from (
+  select nextval(pg_get_serial_sequence('{table}', 'id')) as n from generate_series(1, {count})) as taken"""

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 
 from everkept.store.connection import Connection, Row
 from everkept.store.text_rows import TextRow, scope_terms
@@ -31,15 +31,24 @@ on conflict (id) do update set passages = passage_totals.passages + excluded.pas
   terms = passage_totals.terms + excluded.terms""")
 _FREQUENCIES = text("""
 select term, passages from passage_terms where term in (select value from words(:terms)) and passages > 0""")
-_FOUND = """
-select string_agg(passage_id::text, ',') from passage_index
-where lexemes @@ cast(:query as tsquery) and passage_id > :after
-  and (cast(:kinds as text) is null or kind in (select value from words(cast(:kinds as text))))"""
-_ANYWHERE = text(_FOUND)
+
+
+def _found(query: str, within: str) -> str:
+    return f"""(select string_agg(passage_id::text, ',') from passage_index
+  where lexemes @@ cast({query} as tsquery) and passage_id > :after{within})"""
+
+
+def _both(within: str = "") -> TextClause:
+    """The ids that hold a term themselves, and those after one that holds it: in one trip."""
+    return text(f"select {_found(':held', within)}, {_found(':before', within)}")
+
+
+_ANYWHERE = _both()
 _WITHIN: Final = {
-    letter: text(f"{_FOUND} and {column} in (select value from numbers(:ids))")
+    letter: _both(f" and {column} in (select value from numbers(:ids))")
     for letter, column in (("p", "project_id"), ("s", "subject_id"), ("t", "stream_id"))
 }
+"""The scope is a term of the query, too: a common word would be read in every project. The column makes it sure."""
 _TERMS = text("select id, speaker, own, said from passage_text where id in (select value from numbers(:ids))")
 _ROWS = text("""
 select t.id, i.project_id, i.subject_id, i.stream_id, i.kind, t.speaker, t.own, t.said, t.before
@@ -47,15 +56,15 @@ from passage_text t join passage_index i on i.passage_id = t.id where t.id in (s
 _DELETE_INDEX = text("delete from passage_index where passage_id in (select value from numbers(:ids))")
 _DELETE_TERMS = text("delete from passage_text where id in (select value from numbers(:ids))")
 _UNUSED = text("delete from passage_terms where passages <= 0")
-_WEIGHTS: Final = (("spd", 1.0), ("b", 0.5))
-"""(columns, weight): speaker, own (plain) and date; before."""
+_HELD: Final = "spd"
+"""The letters of the columns of what a passage holds itself: speaker, own (plain) and date; `b` is the turn before."""
 
 
 class PostgresText:
     def put(self, conn: Connection, rows: Sequence[TextRow]) -> None:
         conn.many(_PUT_INDEX, [
             {"id": r.id, "project": r.place[0], "subject": r.place[1], "stream": r.place[2], "kind": r.place[3],
-             "lexemes": _lexemes(r.speaker, r.own, r.said, r.before)}
+             "lexemes": _lexemes(r)}
             for r in rows
         ])  # fmt: skip
         conn.many(_PUT_TERMS, [
@@ -67,6 +76,7 @@ class PostgresText:
         counts: Counter[str] = Counter()
         for row in rows:
             counts.update({*scope_terms(*row.place), *" ".join(row[2:]).split()})
+        conn.share()
         conn.run(_COUNT, {"counts": json.dumps({term: by * n for term, n in counts.items()})})
         conn.run(_RESIZE, {"passages": by * len(rows), "terms": by * sum(len(row.own.split()) for row in rows)})
 
@@ -97,34 +107,40 @@ class PostgresText:
         self, conn: Connection, within: Sequence[str] | None, term: str, kinds: Sequence[str], also_any: Sequence[str],
         after: int,
     ) -> list[tuple[float, str]]:  # fmt: skip
-        statement = _ANYWHERE if within is None else _WITHIN[within[0][0]]
-        asked = {
+        """The kinds are only asked for where most passages are of none of them; the caller passes over the others."""
+        asked = [
+            _any("i", within or ()),
+            _any("i", [] if "turn" in kinds else [f"k{kind}" for kind in kinds]),
+            _any(f"{_HELD}b", also_any),
+        ]
+        found = conn.first(_ANYWHERE if within is None else _WITHIN[within[0][0]], {
             "ids": json.dumps([int(scope[1:]) for scope in within or ()]),
-            "kinds": None if "turn" in kinds else json.dumps(list(kinds)),
+            "held": _all([_any(_HELD, (term,)), *asked]),
+            "before": _all([_any("b", (term,)), *asked]),
             "after": after,
-        }
-        also = _any("spdb", also_any)
-        found = []
-        for columns, weight in _WEIGHTS:
-            query = " & ".join(filter(None, (_any(columns, (term,)), also)))
-            if ids := conn.scalar(statement, {**asked, "query": query}):
-                found.append((weight, ids))
-        return found
+        })  # fmt: skip
+        assert found is not None
+        return [(weight, ids) for weight, ids in zip((1.0, 0.5), found, strict=True) if ids]
 
     def terms(self, conn: Connection, passage_ids: Sequence[int]) -> list[Row]:
         return conn.rows(_TERMS, {"ids": json.dumps(list(passage_ids))}) if passage_ids else []
 
 
-def _lexemes(speaker: str, own: str, said: str, before: str) -> list[str]:
-    """Each term once a column, behind the column's letter."""
-    columns = (("s", speaker), ("p", own), ("d", said), ("b", before))
-    return sorted({f"{letter}:{term}" for letter, terms in columns for term in terms.split()})
+def _lexemes(row: TextRow) -> list[str]:
+    """Each term once a column, behind the column's letter; `i` is where the passage lies."""
+    columns = (("s", row.speaker), ("p", row.own), ("d", row.said), ("b", row.before))
+    placed = {f"i:{term}" for term in scope_terms(*row.place)}
+    return sorted(placed | {f"{letter}:{term}" for letter, terms in columns for term in terms.split()})
 
 
 def _any(columns: str, terms: Sequence[str]) -> str:
     """A query for any of the terms in any of the columns; "" for none."""
     wanted = [f"'{letter}:{_quoted(term)}'" for term in terms for letter in columns]
     return f"({' | '.join(wanted)})" if wanted else ""
+
+
+def _all(queries: Sequence[str]) -> str:
+    return " & ".join(filter(None, queries))
 
 
 def _quoted(term: str) -> str:

@@ -12,6 +12,7 @@ from sqlalchemy import TextClause, text
 from everkept.domain.ids import row_id
 from everkept.errors import NotFound
 from everkept.store.connection import Connection, Row
+from everkept.store.project_names import shown
 from everkept.store.projects import ERASED, is_erased, shown_name
 
 STATES = ("waiting", "ready", "leased", "done", "dead", "discarded")
@@ -49,9 +50,9 @@ class JobRow:
     """Earlier failures, oldest first: `at`, `class`, `error`."""
 
 
-_COLUMNS = """
-select j.id, j.kind, j.key, p.name, u.name, j.state, j.due_at, j.attempts, j.crashes, j.error, j.error_class, j.owner,
-  j.lease_until, j.fence, j.created_at, j.finished_at, j.history, j.uses
+_COLUMNS = f"""
+select j.id, j.kind, j.key, {shown("p")}, u.name, j.state, j.due_at, j.attempts, j.crashes, j.error, j.error_class,
+  j.owner, j.lease_until, j.fence, j.created_at, j.finished_at, j.history, j.uses
 from jobs j join projects p on p.id = j.project_id join lanes l on l.id = j.lane_id
   left join subjects u on u.id = l.subject_id """
 _PICK = """where j.id in (select id from jobs where project_id = :project and (:kind is null or kind = :kind)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import text
 
 from everkept.domain.jobs import Discard, Done, GiveUp, Lease, Outcome, Retry, Schedule, Snooze, Uses
 from everkept.errors import LeaseLost
-from everkept.store.connection import Connection
+from everkept.store.connection import Connection, Row
 from everkept.store.generations import follow_job
 from everkept.store.pauses import paused_kinds
 
@@ -21,7 +22,7 @@ HISTORY_MAX = 20
 HOLDS_MAX = 100
 """Jobs of paused kinds that one claim puts aside, so that it holds the write lock no longer than any."""
 
-# ---- lanes
+# ---- lanes: whoever counts in one has its group's row first, and then no other transaction counts in any of them
 
 _GROUP_FIND = text("select id from lane_groups where project_id = :project")
 _GROUP_ADD = text("insert into lane_groups(project_id) values(:project) on conflict do nothing")
@@ -128,7 +129,16 @@ def schedule(conn: Connection, wishes: Sequence[Schedule]) -> None:
 # ---- promote and expire: what the tick does
 
 _DUE = text("""
-select id, lane_id, uses, kind from jobs where state = 'waiting' and due_at <= :now order by due_at, id limit :limit""")
+select j.id, l.group_id from jobs j join lanes l on l.id = j.lane_id
+where j.state = 'waiting' and j.due_at <= :now order by j.due_at, j.id limit :limit""")
+_OURS = text("""
+select id, lane_id, uses, kind from jobs
+where id in (select value from numbers(:jobs)) and state = 'waiting' and due_at <= :now
+order by due_at, id for no key update skip locked""")
+_GROUP_OURS = text("select id from lane_groups where id = :group for no key update skip locked")
+_GROUPS_OURS = text("""
+select id from lane_groups where id in (select value from numbers(:groups)) order by id
+for no key update skip locked""")
 _PROMOTE = text("update jobs set state = 'ready' where id = :id and state = 'waiting'")
 _LANE_STATE = text("""
 select l.group_id, l.running + l.ready_local + l.ready_model + l.ready_embedder,
@@ -150,11 +160,27 @@ def promote_due(conn: Connection, limit: int) -> tuple[int, int | None]:
     """
     paused = paused_kinds(conn)
     _give_back(conn, paused, limit)
-    due = conn.rows(_DUE, {"now": conn.now(), "limit": limit})
+    due = _take_due(conn, limit)
     conn.many(_PROMOTE, [{"id": job} for job, *_ in due])
     conn.many(_HOLD, [{"id": job} for job, _, _, kind in due if kind in paused])
     _count_ready(conn, [(lane, use) for _, lane, use, kind in due if kind not in paused])
     return len(due), conn.scalar(_EARLIEST)
+
+
+def _take_due(conn: Connection, limit: int) -> list[Row]:
+    """(job, lane, uses, kind) of what is due and in nobody else's hands: a project's lanes first, then its jobs."""
+    now = conn.now()
+    found = conn.rows(_DUE, {"now": now, "limit": limit})
+    ours = set(_groups_of_ours(conn, {group for _, group in found}))
+    jobs = [job for job, group in found if group in ours]
+    return conn.rows(_OURS, {"now": now, "jobs": json.dumps(jobs)}) if jobs else []
+
+
+def _groups_of_ours(conn: Connection, groups: Collection[int]) -> list[int]:
+    """Those whose lanes nobody counts in at this moment: until the end of the transaction only we do."""
+    if not groups:
+        return []
+    return [group for (group,) in conn.rows(_GROUPS_OURS, {"groups": json.dumps(sorted(groups))})]
 
 
 def _count_ready(conn: Connection, jobs: Sequence[tuple[int, str]]) -> None:
@@ -172,9 +198,11 @@ with recursive kinds(kind) as (
   union all
   select (select min(kind) from jobs where {_IS_HELD} and kind > kinds.kind) from kinds where kinds.kind is not null)
 select kind from kinds where kind is not null""")
-_HELD_JOBS = text(
-    f"select id, lane_id, substr(uses, 6) from jobs where {_IS_HELD} and kind = :kind order by id limit :limit"
-)
+_HELD_JOBS = text(f"""
+select j.id, j.lane_id, substr(j.uses, 6), l.group_id from jobs j join lanes l on l.id = j.lane_id
+where {_IS_HELD.replace("uses", "j.uses")} and j.kind = :kind order by j.id limit :limit""")
+_HELD_OURS = text(f"""
+select id from jobs where id in (select value from numbers(:jobs)) and {_IS_HELD} for no key update skip locked""")
 _GIVE_BACK = text("update jobs set uses = substr(uses, 6) where id = :id")
 
 
@@ -183,10 +211,14 @@ def _give_back(conn: Connection, paused: frozenset[str], limit: int) -> None:
     for (kind,) in conn.rows(_HELD_KINDS):
         if kind in paused:
             continue
-        jobs = conn.rows(_HELD_JOBS, {"kind": kind, "limit": limit})
+        held = conn.rows(_HELD_JOBS, {"kind": kind, "limit": limit})
+        groups = set(_groups_of_ours(conn, {group for *_, group in held}))
+        wanted = json.dumps([job for job, *_, group in held if group in groups])
+        ours = {job for (job,) in conn.rows(_HELD_OURS, {"jobs": wanted})}
+        jobs = [(job, lane, use) for job, lane, use, _ in held if job in ours]
         conn.many(_GIVE_BACK, [{"id": job} for job, _, _ in jobs])
         _count_ready(conn, [(lane, use) for _, lane, use in jobs])
-        if len(jobs) == limit:
+        if len(held) == limit or len(jobs) < len(held):
             conn.hint(conn.now())
 
 
@@ -201,12 +233,12 @@ def _add_ready(conn: Connection, lane: int, use: str, n: int) -> None:
     row = conn.first(_LANE_STATE, {"lane": lane})
     assert row is not None
     group, lane_busy, group_busy = row
-    if n > 0 and not lane_busy:
-        conn.run(_LANE_WAKES, {"lane": lane})
+    conn.run(_READY[use]["group"], {"n": n, "id": group})
     if n > 0 and not group_busy:
         conn.run(_GROUP_WAKES, {"group": group})
+    if n > 0 and not lane_busy:
+        conn.run(_LANE_WAKES, {"lane": lane})
     conn.run(_READY[use]["lane"], {"n": n, "id": lane})
-    conn.run(_READY[use]["group"], {"n": n, "id": group})
 
 
 _EXPIRED = text("""
@@ -261,23 +293,30 @@ def add_history(history: str, at_us: int, error_class: str, error: str) -> str:
 # ---- claim
 
 
-def _turn(use: str) -> tuple[Any, Any]:
-    return (
-        text(f"select id, served from lane_groups where ready_{use} > 0 order by served, id limit :k"),
-        text(
-            f"select id, served, running from lanes where group_id = :group and ready_{use} > 0"
-            " order by served, id limit :k"
-        ),
+@lru_cache
+def _turns(uses: tuple[Uses, ...]) -> Any:
+    """(use, group, served) of the projects that have served least, so many a use."""
+    return text(" union all ".join(f"""
+select * from (select '{use}' as use, id, served from lane_groups
+  where ready_{use} > 0 order by served, id limit :k) as {use}_turns"""
+        for use in uses))  # fmt: skip
+
+
+def _lanes(use: str) -> Any:
+    return text(
+        f"select id, served, running from lanes where group_id = :group and ready_{use} > 0"
+        " order by served, id limit :k"
     )
 
 
-_TURNS = {use: _turn(use) for use in USES}
+_LANES = {use: _lanes(use) for use in USES}
 
 
 def _head_of_lane(use: str) -> Any:
     """The first of the jobs without a serial key and of each key that nobody works: a seek a key, not a walk of jobs.
 
-    Every ready job of a lane may stand behind one leased key, as after a reprocess.
+    Every ready job of a lane may stand behind one leased key, as after a reprocess. The state is asked again of the row
+    that is locked, and so that no index on it is used.
     """
     ready = f"from jobs where lane_id = :lane and state = 'ready' and uses = '{use}'"
     return text(f"""
@@ -285,23 +324,24 @@ with recursive keys(serial_key) as (
   select min(serial_key) {ready} and serial_key is not null
   union all
   select (select min(serial_key) {ready} and serial_key > keys.serial_key) from keys where keys.serial_key is not null)
-select id, kind, due_at, crashes from jobs where id in (
+select id, kind, due_at, crashes from jobs where coalesce(state, '') = 'ready' and id in (
   select (select id {ready} and serial_key is null order by due_at, id limit 1)
   union all
   select (select id {ready} and serial_key = k.serial_key order by due_at, id limit 1) from keys k
   where not exists (select 1 from jobs o where o.serial_key = k.serial_key and o.state = 'leased'))
-order by due_at, id limit 1""")
+order by due_at, id limit 1 for no key update skip locked""")
 
 
 _NEXT = {use: _head_of_lane(use) for use in USES}
 _PROBE = {
     use: text(f"""
-select j.id, j.kind, j.crashes, j.lane_id, l.served, g.served
+select j.id, j.kind, j.crashes, j.lane_id, g.id, l.served, g.served
 from jobs j join lanes l on l.id = j.lane_id join lane_groups g on g.id = l.group_id
-where j.state = 'ready' and j.uses = '{use}' and j.due_at <= :now and l.running < :cap
+where exists (select 1 from lane_groups where ready_{use} > 0)  -- else all that is ready of another use is read
+  and j.state = 'ready' and j.uses = '{use}' and j.due_at <= :now and l.running < :cap
   and (j.serial_key is null or not exists (
     select 1 from jobs o where o.serial_key = j.serial_key and o.state = 'leased'))
-order by j.due_at, j.id limit 1""")
+order by j.due_at, j.id limit 1 for no key update of j skip locked""")
     for use in USES
 }
 _POSTPONE = text(f"""
@@ -312,20 +352,28 @@ update jobs set state = 'leased', owner = :owner, lease_until = :until, fence = 
 where id = :id
 returning id, kind, key, project_id, lane_id, uses, args, fence, generation, attempts, crashes, budget,
   traceparent""")
+
+
 # Whoever was held up (a circuit, a serial key, an estimate that was too high) has one turn at once and then stands with
 # the others: turns are never saved up, or a lane that wakes would wait until all of them were spent (G13).
-_SERVE_LANE = text("""
-update lanes set running = running + 1, served = :s + (
+def _serving(use: str) -> tuple[Any, Any]:
+    return (
+        text(f"""
+update lanes set running = running + 1, ready_{use} = ready_{use} - 1, served = :s + (
   select case when g.virtual > lanes.served then g.virtual else lanes.served end
   from lane_groups g where g.id = lanes.group_id)
-where id = :id returning group_id, subject_id""")
-_SERVE_GROUP = text("""
-update lane_groups set running = running + 1,
+where id = :id returning subject_id"""),
+        text(f"""
+update lane_groups set running = running + 1, ready_{use} = ready_{use} - 1,
   virtual = case when virtual < :lane_served then :lane_served else virtual end,
   served = :s / weight + (
     select case when c.value > lane_groups.served then c.value else lane_groups.served end
     from counters c where c.name = 'virtual')
-where id = :id""")
+where id = :id"""),
+    )
+
+
+_SERVE = {use: _serving(use) for use in USES}
 _SERVE_ALL = text("update counters set value = :served where name = 'virtual' and value < :served")
 _VIRTUAL = text("insert into counters(name, value) values('virtual', 0) on conflict do nothing")
 
@@ -366,6 +414,21 @@ class _Holding:
         return True
 
 
+@dataclass(slots=True)
+class _Groups:
+    """The projects in whose lanes this claim may count."""
+
+    ours: set[int]
+    others: set[int]
+    """Somebody counts in them at this moment: the next claim finds them free."""
+
+    def take(self, conn: Connection, group: int) -> bool:
+        if group not in self.ours and group not in self.others:
+            is_ours = conn.first(_GROUP_OURS, {"group": group}) is not None
+            (self.ours if is_ours else self.others).add(group)
+        return group in self.ours
+
+
 @dataclass(frozen=True, slots=True)
 class _Next:
     """The job whose turn it is."""
@@ -375,6 +438,7 @@ class _Next:
     crashes: int
     lane: int
     use: Uses
+    group: int
     lane_served: float
     group_served: float
 
@@ -393,14 +457,15 @@ def claim(conn: Connection, request: ClaimRequest) -> Claimed:
     cap = max(1, request.slots - 1)
     running = sum(running_by_use(conn).values())
     holding = _Holding(paused_kinds(conn))
+    groups = _Groups(set(), set())
     conn.run(_VIRTUAL)
     while len(leases) < request.free:
         # A lane that is passed over has something running, so among this many one is free to go.
         look = running + len(leases) + 1
         uses = [u for u in USES if left.get(u, 0) > 0]
         holding.any = False
-        found = _next_probe(conn, [u for u in uses if u in request.probes], cap, holding) or _next_in_turn(
-            conn, [u for u in uses if u not in request.probes], cap, look, holding
+        found = _next_probe(conn, [u for u in uses if u in request.probes], cap, groups, holding) or _next_in_turn(
+            conn, [u for u in uses if u not in request.probes], cap, look, groups, holding
         )
         if found is None and holding.any and holding.left:
             continue
@@ -413,38 +478,46 @@ def claim(conn: Connection, request: ClaimRequest) -> Claimed:
         left[found.use] -= 1
         if alone:
             return Claimed(leases, drain=True)
-    if not holding.left:
+    if not holding.left or groups.others:
         conn.hint(conn.now())
     return Claimed(leases, drain=False)
 
 
-def _next_probe(conn: Connection, uses: Sequence[Uses], cap: int, holding: _Holding) -> _Next | None:
+def _next_probe(conn: Connection, uses: Sequence[Uses], cap: int, groups: _Groups, holding: _Holding) -> _Next | None:
     """As `_next_in_turn`, but what has been due for longest, whatever its lane.
 
     A failed probe goes to the end of this row: one bad question cannot take every probe and keep the circuit open.
     """
     for use in uses:
         while (row := conn.first(_PROBE[use], {"now": conn.now(), "cap": cap})) is not None:
-            job, kind, crashes, lane, lane_served, group_served = row
+            job, kind, crashes, lane, group, lane_served, group_served = row
+            if not groups.take(conn, group):
+                break
             if kind not in holding.paused:
-                return _Next(job, kind, crashes, lane, use, lane_served, group_served)
+                return _Next(job, kind, crashes, lane, use, group, lane_served, group_served)
             if not holding.hold(conn, job, lane, use):
                 break
     return None
 
 
-def _next_in_turn(conn: Connection, uses: Sequence[Uses], cap: int, look: int, holding: _Holding) -> _Next | None:
-    groups = sorted(
-        ((served, group, use) for use in uses for group, served in conn.rows(_TURNS[use][0], {"k": look})),
-        key=lambda g: g[:2],
+def _next_in_turn(
+    conn: Connection, uses: Sequence[Uses], cap: int, look: int, groups: _Groups, holding: _Holding
+) -> _Next | None:
+    if not uses:
+        return None
+    turns = sorted(
+        ((served, group, use) for use, group, served in conn.rows(_turns(tuple(uses)), {"k": look})),
+        key=lambda turn: turn[:2],
     )
-    for group_served, group, use in groups:
-        for lane, lane_served, lane_running in conn.rows(_TURNS[use][1], {"group": group, "k": look}):
+    for group_served, group, use in turns:
+        if not groups.take(conn, group):
+            continue
+        for lane, lane_served, lane_running in conn.rows(_LANES[use], {"group": group, "k": look}):
             if lane_running >= cap:
                 continue
             job = _due_in_lane(conn, lane, use, holding)
             if job is not None:
-                return _Next(*job, lane, use, lane_served, group_served)
+                return _Next(*job, lane, use, group, lane_served, group_served)
     return None
 
 
@@ -474,11 +547,9 @@ def _take(conn: Connection, request: ClaimRequest, found: _Next, *, alone: bool)
     charge = request.estimates_s.get(found.kind, 0.05)
     row = conn.first(_LEASE, {"id": found.job, "owner": request.owner, "until": until, "now": now, "charge": charge})
     assert row is not None
-    served = conn.first(_SERVE_LANE, {"id": found.lane, "s": charge})
-    assert served is not None
-    group, subject = served
-    _add_ready_only(conn, found.lane, group, found.use)
-    conn.run(_SERVE_GROUP, {"id": group, "s": charge, "lane_served": found.lane_served})
+    serve_lane, serve_group = _SERVE[found.use]
+    subject = conn.scalar(serve_lane, {"id": found.lane, "s": charge})
+    conn.run(serve_group, {"id": found.group, "s": charge, "lane_served": found.lane_served})
     conn.run(_SERVE_ALL, {"served": found.group_served})
     job_id, kind, key, project, lane_id, uses, args, fence, generation, attempts, crashes, budget, traceparent = row
     return Lease(
@@ -500,11 +571,6 @@ def _take(conn: Connection, request: ClaimRequest, found: _Next, *, alone: bool)
         alone=alone,
         traceparent=traceparent,
     )
-
-
-def _add_ready_only(conn: Connection, lane: int, group: int, use: str) -> None:
-    conn.run(_READY[use]["lane"], {"n": -1, "id": lane})
-    conn.run(_READY[use]["group"], {"n": -1, "id": group})
 
 
 # ---- renew and finish
@@ -545,7 +611,7 @@ def prune_workers(conn: Connection) -> int:
 
 
 _HELD = text("""
-select generation, history from jobs
+select generation, history, due_at, first_due_at from jobs
 where id = :id and fence = :fence and state = 'leased' and lease_until > :now""")
 _SUBJECT = text("select revision from subjects where id = :subject")
 _COUNT = text("""
@@ -557,11 +623,11 @@ update jobs set state = :state, owner = null, lease_until = null,
   attempts = :attempts, due_at = :due, first_due_at = :first_due, error = :error, error_class = :error_class,
   history = :history, finished_at = :finished
 where id = :id""")
-_JOB_TIMES = text("select due_at, first_due_at from jobs where id = :id")
 
 
 def count(conn: Connection, name: str, n: int = 1) -> None:
     """Add to a counter that `status` shows."""
+    conn.share()
     conn.run(_COUNT, {"name": name, "n": n})
 
 
@@ -580,9 +646,8 @@ def finish(conn: Connection, lease: Lease, outcome: Outcome, ran_s: float) -> st
     held = conn.first(_HELD, {"id": lease.job, "fence": lease.fence, "now": now})
     if held is None:
         raise LeaseLost("the lease of this job ended or was taken over; nothing was written", job=lease.job)
-    generation, history = held
+    generation, history, due_at, first_due = held
     again = generation != lease.generation
-    due_at, first_due = conn.first(_JOB_TIMES, {"id": lease.job}) or (now, None)
     row: dict[str, Any] = {
         "id": lease.job, "state": "waiting", "attempts": lease.attempts, "due": due_at, "first_due": first_due,
         "error": None, "error_class": None, "history": history, "finished": None, "clean": 0,
@@ -618,17 +683,17 @@ def finish(conn: Connection, lease: Lease, outcome: Outcome, ran_s: float) -> st
     return str(row["state"])
 
 
-_LEAVE_LANE = text("""
-update lanes set running = running - 1, served = served + :correction where id = :id returning group_id""")
 _LEAVE_GROUP = text("""
-update lane_groups set running = running - 1, served = served + :correction / weight where id = :id""")
+update lane_groups set running = running - 1, served = served + :correction / weight
+where id = (select group_id from lanes where id = :lane)""")
+_LEAVE_LANE = text("update lanes set running = running - 1, served = served + :correction where id = :lane")
 
 
 def _leave(conn: Connection, lane: int, charged_s: float, ran_s: float) -> None:
     """The lane has a slot less; what it was charged at the claim is corrected to what it used."""
     correction = ran_s - charged_s
-    group = conn.scalar(_LEAVE_LANE, {"id": lane, "correction": correction})
-    conn.run(_LEAVE_GROUP, {"id": group, "correction": correction})
+    conn.run(_LEAVE_GROUP, {"lane": lane, "correction": correction})
+    conn.run(_LEAVE_LANE, {"lane": lane, "correction": correction})
 
 
 def refuse_finish(conn: Connection) -> None:

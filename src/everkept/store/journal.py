@@ -16,6 +16,7 @@ from everkept.ports.models import RawReply
 from everkept.store.connection import Connection
 from everkept.store.effective import effective
 from everkept.store.jobs import count
+from everkept.store.project_names import shown
 from everkept.store.store import Store
 
 DAY_US = 86_400_000_000
@@ -134,20 +135,23 @@ class StoreJournal:
         self._store = store
         self._base = base
 
+    def _of(self, address: Address) -> Store:
+        return self._store.reaching(address.project)
+
     async def kept(self, address: Address) -> Sequence[Kept]:
-        return await self._store.read(kept_replies, address)
+        return await self._of(address).read(kept_replies, address)
 
     async def allow(self, address: Address) -> None:
-        await self._store.read(require_budget, address.project, self._base)
+        await self._of(address).read(require_budget, address.project, self._base)
 
     async def begin(self, address: Address, ask: int, request_hash: bytes, recipe: Recipe) -> None:
-        await self._store.write(begin_ask, address, ask, request_hash, recipe)
+        await self._of(address).write(begin_ask, address, ask, request_hash, recipe)
 
     async def commit(self, address: Address, ask: int, reply: RawReply) -> str:
-        return await self._store.write(commit_reply, address, ask, reply)
+        return await self._of(address).write(commit_reply, address, ask, reply)
 
     async def judge(self, address: Address, ask: int, rejected_because: str | None) -> None:
-        await self._store.write(judge_reply, address, ask, rejected_because)
+        await self._of(address).write(judge_reply, address, ask, rejected_because)
 
 
 _PROJECT_SETTINGS = text("select settings from projects where id = :project")
@@ -174,22 +178,22 @@ def require_budget(conn: Connection, project: int, base: Settings) -> None:
         )
 
 
-_USAGE = text("""
-select r.day, p.name, r.step, r.model, r.calls, r.tokens_in, r.tokens_out, r.usd, r.unpriced from (
+_USAGE = text(f"""
+select r.day, {shown("p")}, r.step, r.model, r.calls, r.tokens_in, r.tokens_out, r.usd, r.unpriced from (
   select replied_at / 86400000000 as day, project_id, step, model, count(*) as calls, sum(tokens_in) as tokens_in,
     sum(tokens_out) as tokens_out, sum(coalesce(usd, 0)) as usd, count(*) - count(usd) as unpriced
   from replies where project_id = :project and replied_at >= :since group by 1, 2, 3, 4) as r
 join projects p on p.id = r.project_id order by r.day desc, r.step, r.model""")
 # The sums over all of them stand beside each, and are those of the projects that the limit leaves out, too.
-_BY_PROJECT = text("""
+_BY_PROJECT = text(f"""
 select name, calls, tokens_in, tokens_out, usd, unpriced, count(*) over () as projects,
   sum(calls) over () as all_calls, sum(tokens_in) over () as all_in, sum(tokens_out) over () as all_out,
   sum(usd) over () as all_usd, sum(unpriced) over () as all_unpriced
 from (
-  select p.id, p.name, count(*) as calls, coalesce(sum(r.tokens_in), 0) as tokens_in,
+  select p.id, {shown("p")} as name, count(*) as calls, coalesce(sum(r.tokens_in), 0) as tokens_in,
     coalesce(sum(r.tokens_out), 0) as tokens_out, coalesce(sum(r.usd), 0) as usd, count(*) - count(r.usd) as unpriced
   from projects p cross join replies r where r.project_id = p.id and r.replied_at >= :since
-  group by p.id, p.name) as spent
+  group by p.id) as spent
 order by usd desc, tokens_in + tokens_out desc, id limit :limit""")
 _SPENT = text("""
 select coalesce(sum(tokens_in + tokens_out), 0), coalesce(sum(usd), 0) from replies

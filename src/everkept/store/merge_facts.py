@@ -156,7 +156,7 @@ _PASSAGES = text(f"select id from passages where kind <> 'turn' and {_OF_SOURCE}
 _MOVE_PASSAGES = text("""
 update passages set project_id = :target, subject_id = :into where id in (select value from numbers(:ids))""")
 _MOVE_VECTORS = text("""
-update vectors set project_id = :target where passage_id in (select value from numbers(:ids))""")
+update vectors set project_id = :target, subject_id = :into where passage_id in (select value from numbers(:ids))""")
 
 
 def passages(conn: Connection, part: Part, place: Place) -> Chunk:

@@ -75,7 +75,7 @@ _PASSAGES = text("""
 update passages set project_id = :target, subject_id = :into
 where kind = 'turn' and stream_id = :stream and seq > :after and seq <= :upto and project_id = :source""")
 _VECTORS = text("""
-update vectors set project_id = :target where passage_id in (
+update vectors set project_id = :target, subject_id = :into where passage_id in (
   select id from passages where kind = 'turn' and stream_id = :stream and seq > :after and seq <= :upto)""")
 _WINDOWS = text("""
 select id, slices from windows where stream_id = :stream and project_id = :source order by end_seq limit :limit""")

@@ -13,6 +13,7 @@ from sqlalchemy import text
 
 from everkept.errors import Conflict, Unavailable
 from everkept.store.connection import Connection, Row
+from everkept.store.project_names import shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +39,9 @@ class Merge:
     done_at: int | None
 
 
-_COLUMNS = """
-select m.id, m.source_id, m.target_id, m.source_name, t.name, m.asked_at, m.working_on, m.stage, m.after, m.after_seq,
-  m.moved, m.renamed, m.done_at
+_COLUMNS = f"""
+select m.id, m.source_id, m.target_id, m.source_name, {shown("t")}, m.asked_at, m.working_on, m.stage, m.after,
+  m.after_seq, m.moved, m.renamed, m.done_at
 from merges m join projects t on t.id = m.target_id """
 _BY_ID = text(_COLUMNS + "where m.id = :id")
 _RUNNING = text(_COLUMNS + "where m.done_at is null order by m.id")
@@ -49,8 +50,8 @@ _INTO = text(_COLUMNS + "where m.target_id = :project and m.done_at is null limi
 _TOUCHING = text("""
 select source_name from merges where done_at is null and (source_id = :project or target_id = :project) limit 1""")
 _STREAM = text("select 1 from streams where project_id = :source and kind = :kind and name = :name")
-_TARGET = text("""
-select t.name from projects p join projects t on t.id = p.merged_into where p.id = :project""")
+_TARGET = text(f"""
+select {shown("t")} from projects p join projects t on t.id = p.merged_into where p.id = :project""")
 
 
 def _merge(r: Row) -> Merge:

@@ -3,6 +3,9 @@
 A new file is made from `tables/` and stamped, and one that is up to date is recognised by one statement; Alembic is
 loaded only where a migration has to run. That happens by itself at start, in one transaction, after a copy of the file
 was made beside it. `pragma user_version` and Alembic's own table always name the same migration.
+
+Each migration says which programs go on beside it (`works_with`), and the database keeps that of its newest one in
+`schema_support`: so a program can tell of a schema that it does not know whether it was made to run on it.
 """
 
 from __future__ import annotations
@@ -28,6 +31,11 @@ from everkept.store.sqlite import choose_driver, open_file, translate
 log = structlog.get_logger("everkept.store")
 SCHEMA = 1
 """The newest migration; its file is `migrations/versions/m0001_….py`, its name in Alembic `0001`."""
+WORKS_WITH = 1
+"""What that migration says: the oldest schema whose programs run on this one."""
+MOVING_IN = 9_999
+"""No schema: what a place says of itself while a memory is being moved into it (`moving/arriving.py`)."""
+MOVING_IN_TOLD = "a memory is being moved into this place: `everkept move` finishes it"
 _VERSIONS = Path(__file__).parent / "migrations" / "versions"
 SEED = text("insert into workspaces(id, name, created_at) values(1, 'default', :now)")
 
@@ -45,7 +53,7 @@ SHIPPED = Migrations(head=SCHEMA, places=(_VERSIONS,))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upgraded:
     found: int
-    """The schema that was there; 0 for an empty file."""
+    """The schema that was there; 0 where there was none."""
     schema: int
     copy: Path | None
     """The store as it was before, where a migration ran."""
@@ -56,6 +64,12 @@ def revision(schema: int) -> str:
     return f"{schema:04d}"
 
 
+def is_newer_and_known(found: int, known: int, oldest_program: int | None) -> bool:
+    """Whether a program that knows schema `known` runs on the newer `found`, of which the database says
+    `oldest_program`; None where it says nothing."""
+    return found > known and oldest_program is not None and oldest_program <= known
+
+
 def upgrade(connection: Connection, path: Path, migrations: Migrations = SHIPPED) -> Upgraded:
     """Make the schema in an empty file, or migrate an older one; whatever fails leaves it as it was (G04).
 
@@ -63,6 +77,9 @@ def upgrade(connection: Connection, path: Path, migrations: Migrations = SHIPPED
     """
     found = read_schema(connection.raw, path, known=migrations.head)
     copy: Path | None = None
+    if found > migrations.head:
+        log.info("the schema is newer than this program, which goes on beside it", found=found, known=migrations.head)
+        return Upgraded(found=found, schema=found, copy=None)
     if found == 0:
         _make(connection, path, migrations)
     elif found < migrations.head:
@@ -82,9 +99,14 @@ def upgrade_file(path: Path) -> Upgraded:
 
 
 def read_schema(raw: Any, path: Path, *, known: int = SCHEMA) -> int:
-    """The schema of an open file, 0 where it is empty. Raises StoreNotSupported for one newer than `known`."""
+    """The schema of an open file, 0 where it is empty.
+
+    Raises StoreNotSupported for one newer than `known` that does not say that programs of `known` run on it.
+    """
     found: int = raw.execute("pragma user_version").fetchone()[0]
-    if found > known:
+    if found == MOVING_IN:
+        raise StoreNotSupported(f"{path}: {MOVING_IN_TOLD}", path=str(path), moving_in=True)
+    if found > known and not is_newer_and_known(found, known, read_oldest_program(raw, found)):
         raise StoreNotSupported(
             f"{path} has schema {found}, and this Everkept knows {known}: use a newer Everkept",
             path=str(path), found=found, known=known,
@@ -100,27 +122,60 @@ def read_revision(raw: Any) -> str | None:
     return None if row is None else str(row[0])
 
 
+def read_oldest_program(raw: Any, schema: int) -> int | None:
+    """The oldest schema whose programs run on `schema`; None where the file says nothing of that one."""
+    if raw.execute("select 1 from sqlite_master where name = 'schema_support'").fetchone() is None:
+        return None
+    row = raw.execute("select oldest_program from schema_support where schema = ?", (schema,)).fetchone()
+    return None if row is None else int(row[0])
+
+
 def schema_statements(dialect: Dialect | None = None) -> list[str]:
     """The DDL of the whole schema in the order in which it can be run, for SQLite unless another dialect is given."""
-    from everkept.store.tables import (  # a tenth of a start, and only a new file needs them
-        FULL_TEXT_POSTGRES,
-        FULL_TEXT_SQLITE,
-        metadata,
-    )
+    from everkept.store.tables import metadata  # a tenth of a start, and only a new file needs them
 
     dialect = dialect or sqlite_dialect()
-    statements: list[str] = list(POSTGRES_FUNCTIONS) if dialect.name == "postgresql" else []
+    statements = statements_before_tables(dialect.name)
     for table in metadata.sorted_tables:
         statements.append(str(CreateTable(table).compile(dialect=dialect)).strip())
         indexes = sorted(table.indexes, key=lambda i: str(i.name))
         statements += [str(CreateIndex(index).compile(dialect=dialect)) for index in indexes]
-    return statements + list(FULL_TEXT_SQLITE if dialect.name == "sqlite" else FULL_TEXT_POSTGRES)
+    return statements + statements_after_tables(dialect.name)
 
 
-_STAMP = (  # as Alembic writes it
-    "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
-    " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
-)
+def statements_before_tables(dialect: str) -> list[str]:
+    """What tables stand on, for `sqlite` or `postgresql`; migration 0001 has it written out."""
+    return list(POSTGRES_FUNCTIONS) if dialect == "postgresql" else []
+
+
+def statements_after_tables(dialect: str) -> list[str]:
+    """What stands on tables and is none of `metadata`, likewise."""
+    from everkept.store.isolation import policy_statements
+    from everkept.store.tables import FULL_TEXT_POSTGRES, FULL_TEXT_SQLITE, VECTORS_POSTGRES
+
+    if dialect == "sqlite":
+        return list(FULL_TEXT_SQLITE)
+    return [*FULL_TEXT_POSTGRES, *VECTORS_POSTGRES, *policy_statements()]
+
+
+def stamp_statements() -> list[str]:
+    """What a new schema says of itself, for both databases: as Alembic and the migrations write it."""
+    return [
+        "CREATE TABLE schema_support (schema INTEGER NOT NULL, oldest_program INTEGER NOT NULL,"
+        " CONSTRAINT pk_schema_support PRIMARY KEY (schema))",
+        "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
+        " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))",
+        f"insert into alembic_version(version_num) values('{revision(SCHEMA)}')",
+        *support_statements(SCHEMA, WORKS_WITH),
+    ]
+
+
+def support_statements(schema: int, oldest_program: int) -> list[str]:
+    """What a migration says of itself, in place of what the one before it said."""
+    return [
+        "delete from schema_support",
+        f"insert into schema_support(schema, oldest_program) values({schema}, {oldest_program})",
+    ]
 
 
 def _make(connection: Connection, path: Path, migrations: Migrations) -> None:
@@ -130,9 +185,8 @@ def _make(connection: Connection, path: Path, migrations: Migrations) -> None:
             return  # another process was first
         if raw.execute("select count(*) from sqlite_master").fetchone()[0]:
             raise StoreNotSupported(f"{path} is a database, but not one of Everkept", path=str(path))
-        for statement in (*schema_statements(connection.dialect), _STAMP):
+        for statement in (*schema_statements(connection.dialect), *stamp_statements()):
             raw.execute(statement)
-        raw.execute("insert into alembic_version(version_num) values(?)", (revision(SCHEMA),))
         connection.run(SEED, {"now": connection.now()})
         raw.execute(f"pragma user_version = {SCHEMA}")
 
@@ -155,7 +209,7 @@ def _migrate(raw: Any, path: Path, migrations: Migrations) -> Path | None:
     try:
         with _transaction(raw):
             found = read_schema(raw, path, known=migrations.head)
-            if found == migrations.head:
+            if found >= migrations.head:
                 return None
             _require_revision(raw, path, found)
             # The transaction already keeps other writers out, so the copy is exactly what is migrated.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -15,30 +15,67 @@ from psycopg.adapt import Loader
 from psycopg.pq import TransactionStatus
 from psycopg.types.string import StrDumper
 
-from everkept.errors import EverkeptError, StoreFull, StoreNotSupported, StoreUnavailable
+from everkept.errors import EverkeptError, StoreFull, StoreMoved, StoreNotSupported, StoreUnavailable
 from everkept.ports.clock import Clock, SystemClock
 from everkept.store.connection import Connection
 from everkept.store.dialect import postgres_dialect
-from everkept.store.migrate import SCHEMA, SEED, revision, schema_statements
+from everkept.store.isolation import projects_reached, reach_statement
+from everkept.store.migrate import SCHEMA, SEED
+from everkept.store.pgvector import require_pgvector
 from everkept.store.postgres_listening import CHANGED, DUE, Listening
+from everkept.store.postgres_schema import making_statements, read_revision, require
+from everkept.store.reach import Across, Reach, together
+from everkept.store.vector_graphs import Graph, make_graphs
 
 log = structlog.get_logger("everkept.store")
 OLDEST: Final = 140_000
 """The oldest server that is supported, as it numbers itself."""
 WRITING: Final = 7_411_001
-"""The advisory lock of whoever writes. It ends with the transaction, so it holds behind a pooler too."""
+"""The advisory lock of whoever writes: shared by those that reach somewhere, whole for what reaches everything. Like
+the others it ends with the transaction, so it holds behind a pooler too."""
 PREPARING: Final = 7_411_002
+UPGRADING: Final = "everkept-upgrade"
+"""What a process calls itself that alters the schema: none that keeps memory."""
+QUEUE: Final = 7_411_003
+SHARED_ROWS: Final = 7_411_004
+PROJECTS: Final = 7_411_000_000_000_000
+"""The lock of a project is this number and its id."""
 STATEMENT_S: Final = 60
-IDLE_S: Final = 60
+PREPARED_FROM: Final = 3
+"""How often a writer runs a statement before the server keeps its plan, which halves what it costs. Readers' statements
+are planned for the values that they ask for."""
+IDLE_S: Final = 10
 """How long a transaction may stand idle before the server ends it: a frozen process must not hold up the others."""
 # All of it holds for the transaction alone, and in one trip: behind a pooler the next one is on another connection.
-_SET: Final = f"""
-set local statement_timeout = '{STATEMENT_S}s';
-set local idle_in_transaction_session_timeout = '{IDLE_S}s';
-set local jit = off;"""  # it costs more than any statement of ours
+_SET: Final = (
+    f"set local statement_timeout = '{STATEMENT_S}s'",
+    f"set local idle_in_transaction_session_timeout = '{IDLE_S}s'",
+    "set local random_page_cost = 1.1",  # disks of today seek as well as they read
+    "set local jit = off",  # it costs more than any statement of ours
+)
 _CLOCK: Final = "select (extract(epoch from clock_timestamp()) * 1000000)::bigint"
-_READ: Final = f"begin isolation level repeatable read read only; {_SET} {_CLOCK}"
-_WRITE: Final = f"begin; {_SET} select pg_advisory_xact_lock({WRITING}); {_CLOCK}"
+
+
+def _read(reach: Reach) -> str:
+    return "; ".join(["begin isolation level repeatable read read only", *_SET, reach_statement([reach]), _CLOCK])
+
+
+def _write(reaches: Collection[Reach]) -> str:
+    """Begin a transaction that reaches so far. Everybody takes locks in this order, so none waits for another in a
+    circle."""
+    if Across.EVERYTHING in reaches:
+        locks = [f"select pg_advisory_xact_lock({WRITING})"]
+    elif Across.QUEUE in reaches:
+        locks = [f"select pg_advisory_xact_lock_shared({WRITING})", f"select pg_advisory_xact_lock({QUEUE})"]
+    elif Across.LEASES in reaches:
+        locks = [f"select pg_advisory_xact_lock_shared({WRITING})"]
+    else:
+        reached = f"select id from ({projects_reached(reaches)}) as reached order by id"
+        locks = [
+            f"select pg_advisory_xact_lock_shared({WRITING})",
+            f"select count(pg_advisory_xact_lock({PROJECTS} + id)) from ({reached}) as in_order",
+        ]
+    return "; ".join(["begin", *_SET, *locks, reach_statement(reaches), _CLOCK])
 
 
 class _NumberLoader(Loader):
@@ -77,6 +114,12 @@ class _DatabaseClock:
         return self._local.random()
 
 
+def _is_direct(raw: psycopg.Connection[Any]) -> bool:
+    """Whether no pooler is between: one gives out a process number of its own, and the next transaction to another."""
+    row = raw.execute("select pg_backend_pid()").fetchone()
+    return row is not None and row[0] == raw.info.backend_pid
+
+
 def without_password(url: str) -> str:
     """The URL as it may be shown."""
     shown = urlsplit(url)
@@ -94,6 +137,7 @@ class PostgresDatabase:
     path: Path | None = None
     reads_wait = True
     degraded: str | None = None
+    conflicts: int = 0
     driver: type[psycopg.Connection[Any]] = psycopg.Connection
 
     def __init__(self, url: str, direct_url: str | None = None) -> None:
@@ -101,12 +145,15 @@ class PostgresDatabase:
         self._url = url
         self._direct_url = direct_url or url
         self.name = without_password(url)
+        self._listening: Listening | None = None
         self._clocks: WeakKeyDictionary[psycopg.Connection[Any], _DatabaseClock] = WeakKeyDictionary()
 
     def connect(self, *, read_only: bool) -> psycopg.Connection[Any]:
         raw = self.driver.connect(self._url, autocommit=True, prepare_threshold=None, application_name="everkept")
         raw.adapters.register_loader("numeric", _NumberLoader)
         raw.adapters.register_dumper(str, _TextDumper)
+        if not read_only and _is_direct(raw):
+            raw.prepare_threshold = PREPARED_FROM
         return raw
 
     def connect_once(self, error: Exception) -> Any:
@@ -119,15 +166,15 @@ class PostgresDatabase:
         self._clocks[raw] = ours = _DatabaseClock(clock)
         return ours
 
-    def begin_read(self, raw: Any) -> None:
-        self._begin(raw, _READ)
+    def begin_read(self, raw: Any, reach: Reach = Across.EVERYTHING) -> None:
+        self._begin(raw, _read(reach))
 
     def end_read(self, raw: Any) -> None:
         if raw.info.transaction_status != TransactionStatus.IDLE and not raw.closed:
             raw.execute("rollback")
 
     def _begin(self, raw: Any, statements: str) -> None:
-        cursor = raw.execute(statements)
+        cursor = raw.execute(statements, prepare=False)
         while cursor.nextset():
             pass
         if (clock := self._clocks.get(raw)) is not None:
@@ -137,46 +184,93 @@ class PostgresDatabase:
         return not raw.closed and not raw.broken
 
     def transactions(self) -> PostgresTransactions:
-        return PostgresTransactions(lambda raw: self._begin(raw, _WRITE))
+        return PostgresTransactions(lambda raw, reaches: self._begin(raw, _write(reaches)))
 
     def translate(self, error: Exception) -> Exception:
+        if isinstance(error, psycopg.Error) and error.sqlstate in _CONFLICTS:
+            self.conflicts += 1
         return translate(error)
+
+    @property
+    def deaf(self) -> str | None:
+        return None if self._listening is None else self._listening.trouble
 
     def failing(self) -> str | None:
         return None
 
     def listen(self, *, changed: Callable[[int], None], due: Callable[[int], None]) -> Callable[[], None]:
-        return Listening(self._connect_to_listen, changed=changed, due=due).stop
+        self._listening = Listening(self._connect_to_listen, changed=changed, due=due)
+        return self._listening.stop
 
     def _connect_to_listen(self) -> psycopg.Connection[Any]:
-        return psycopg.connect(self._direct_url, autocommit=True, application_name="everkept-listener")
+        return psycopg.connect(
+            self._direct_url, autocommit=True, application_name="everkept-listener", keepalives_idle=30,
+            keepalives_interval=10, keepalives_count=3,  # else a server that vanished is listened to for hours
+        )  # fmt: skip
 
     # ---- the schema
 
     def prepare(self, clock: Clock) -> None:
         """Make the schema in an empty database. An older one is never brought up to date unasked: that is for whoever
-        runs the replicas. Raises StoreNotSupported, StoreUnavailable."""
+        runs the replicas (`postgres_upgrade.py`). Raises StoreNotSupported, StoreUnavailable."""
+        if self.make(clock) in (None, SCHEMA):
+            return
         try:
-            with self.connect(read_only=False) as raw:
-                self._prepare(raw, clock)
-        except EverkeptError:
-            raise
-        except Exception as error:
+            self.require_schema()
+        except psycopg.Error as error:
             raise translate(error) from error
 
-    def _prepare(self, raw: psycopg.Connection[Any], clock: Clock) -> None:
-        if raw.info.server_version < OLDEST:
-            raise StoreNotSupported(f"PostgreSQL {raw.info.server_version // 10_000} is too old: 14 is needed")
-        raw.execute("begin")
-        raw.execute("select pg_advisory_xact_lock(%s)", (PREPARING,))
-        found = read_revision(raw)
-        if found is None:
-            for statement in making_statements():
-                raw.execute(statement)
-            self.seed(raw, clock)
-        raw.execute("commit")
-        if found is not None:
-            _require(found)
+    def make(self, clock: Clock) -> int | None:
+        """Make the schema in an empty database; the number of the one that was there, None where there was none.
+
+        Raises StoreNotSupported, StoreUnavailable.
+        """
+        try:
+            with self.connect(read_only=False) as raw:
+                if raw.info.server_version < OLDEST:
+                    raise StoreNotSupported(f"PostgreSQL {raw.info.server_version // 10_000} is too old: 14 is needed")
+                # Nobody waits for the lock where there is a schema: `create index concurrently` of whoever upgrades it
+                # waits for the snapshot of a statement that waits.
+                found = read_revision(raw) or self._make(raw, clock)
+                return None if found is None else int(found)
+        except psycopg.Error as error:
+            raise translate(error) from error
+
+    def _make(self, raw: psycopg.Connection[Any], clock: Clock) -> str | None:
+        with raw.transaction():
+            raw.execute("select pg_advisory_xact_lock(%s)", (PREPARING,))
+            if (found := read_revision(raw)) is None:
+                require_pgvector(raw)
+                for statement in making_statements():
+                    raw.execute(statement)
+                self.seed(raw, clock)
+        return found
+
+    def find_schema(self) -> int:
+        """The schema that is there, 0 for none. Raises StoreNotSupported for a newer one that this program does not run
+        on, StoreUnavailable."""
+        try:
+            with self.connect(read_only=True) as raw:
+                found = read_revision(raw)
+                if found is not None and int(found) > SCHEMA:
+                    require(raw, found)
+                return int(found or 0)
+        except psycopg.Error as error:
+            raise translate(error) from error
+
+    def connect_to_alter(self) -> psycopg.Connection[Any]:
+        """Past a pooler, which may end what takes long; as any driver opens one, in no autocommit."""
+        return psycopg.connect(self._direct_url, prepare_threshold=None, application_name=UPGRADING)
+
+    def make_graphs(self) -> list[Graph]:
+        """Of all projects that lack one (`vector_graphs.py`), which may take hours. Raises StoreNotSupported,
+        StoreUnavailable."""
+        try:
+            with self.connect_to_alter() as raw:
+                raw.autocommit = True
+                return list(make_graphs(raw))
+        except psycopg.Error as error:
+            raise translate(error) from error
 
     def seed(self, raw: psycopg.Connection[Any], clock: Clock) -> None:
         """What an empty store holds."""
@@ -185,7 +279,7 @@ class PostgresDatabase:
 
     def require_schema(self) -> None:
         with self.connect(read_only=True) as raw:
-            _require(read_revision(raw))
+            require(raw, read_revision(raw))
 
     def is_readable(self) -> bool:
         try:
@@ -195,66 +289,34 @@ class PostgresDatabase:
         return True
 
 
-def making_statements() -> list[str]:
-    """What makes the schema in an empty database, but for `SEED`."""
-    return [
-        *schema_statements(postgres_dialect()),
-        "create table alembic_version (version_num varchar(32) not null,"
-        " constraint alembic_version_pkc primary key (version_num))",
-        f"insert into alembic_version(version_num) values('{revision(SCHEMA)}')",
-    ]
-
-
-def administrators_statements(role: str = "everkept") -> list[str]:
-    """What an administrator runs in an empty database for a program that connects as `role` and owns nothing."""
-    return [
-        f"create role {role} login",
-        *making_statements(),
-        "insert into workspaces(id, name, created_at)"
-        " values(1, 'default', (extract(epoch from now()) * 1000000)::bigint)",
-        "select setval(pg_get_serial_sequence('workspaces', 'id'), 1)",
-        f"grant select, insert, update, delete on all tables in schema public to {role}",
-        f"revoke insert, update, delete on alembic_version from {role}",
-        f"grant usage, select, update on all sequences in schema public to {role}",
-    ]
-
-
-def read_revision(raw: Any) -> str | None:
-    """The migration that the database stands at; None where there is no schema."""
-    if raw.execute("select to_regclass('alembic_version')").fetchone()[0] is None:
-        return None
-    row = raw.execute("select version_num from alembic_version").fetchone()
-    return None if row is None else str(row[0])
-
-
-def _require(found: str | None) -> None:
-    """Raises StoreNotSupported for another schema than this program's."""
-    needed = revision(SCHEMA)
-    if found is None:
-        raise StoreNotSupported(
-            "the database has no schema of Everkept yet: the first `everkept serve` makes it", known=needed
-        )
-    if found != needed:
-        mend = "use a newer Everkept" if found > needed else "run `everkept db upgrade`"
-        raise StoreNotSupported(
-            f"the database has schema {found}, and this Everkept needs {needed}: {mend}", found=found, known=needed
-        )
-
-
 _TELL = "select pg_notify(channel, note) from unnest(%s::text[], %s::text[]) as t(channel, note)"
 
 
 class PostgresTransactions:
-    """`transactions.Transactions`: one writer at a time in the whole database, as in a file.
+    """`transactions.Transactions`: one writer at a time in a project, and one that looks for work (`reach.py`).
 
     Every rule about the order of what is written then holds by itself, whatever process wrote before.
     """
 
-    def __init__(self, begin: Callable[[Any], None]) -> None:
+    def __init__(self, begin: Callable[[Any, Collection[Reach]], None]) -> None:
         self._begin = begin
+        self._shares = False
 
-    def begin(self, raw: Any) -> None:
-        self._begin(raw)
+    def begin(self, raw: Any, reaches: Collection[Reach]) -> None:
+        self._shares = Across.EVERYTHING in reaches
+        self._begin(raw, reaches)
+
+    def mark(self, raw: Any, reaches: Collection[Reach]) -> None:
+        raw.execute(f"savepoint call; {reach_statement(reaches)}", prepare=False)
+
+    def together(self, one: Reach, other: Reach) -> bool:
+        return together(one, other)
+
+    def share(self, raw: Any) -> None:
+        """Taken by whoever has its projects already, and wants nothing else that another could have."""
+        if not self._shares:
+            raw.execute(f"select pg_advisory_xact_lock({SHARED_ROWS})")
+            self._shares = True
 
     def is_open(self, raw: Any) -> bool:
         if raw.closed:
@@ -282,7 +344,11 @@ class PostgresTransactions:
         return None
 
 
+_CONFLICTS: Final = ("40P01", "40001")
+"""Deadlock, and a snapshot that could not be kept up: neither should ever be."""
 _FORBIDDEN: Final = "42501"
+MOVED: Final = "EKMOV"
+"""What a memory that has moved answers to every write (`moving/postgres_ground.py`)."""
 _FULL: Final = ("53100", "53200", "25006")
 """Disk full, out of memory, read-only transaction."""
 
@@ -296,6 +362,8 @@ def translate(error: Exception) -> Exception:
         ours: Exception = StoreNotSupported(
             f"the database refuses this role: {said}; `everkept db sql` prints what an administrator runs"
         )
+    elif error.sqlstate == MOVED:
+        ours = StoreMoved(said)
     elif error.sqlstate in _FULL:
         ours = StoreFull(f"the database could not be written: {said}")
     elif isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):

@@ -30,7 +30,8 @@ class Listening:
         self._connect = connect
         self._heard: dict[str, Callable[[int], None]] = {CHANGED: changed, DUE: due}
         self._stopped, self._stop = socket.socketpair()
-        self._silent = False
+        self.trouble: str | None = None
+        """Why nothing is heard now."""
         threading.Thread(target=self._run, name="everkept-listener", daemon=True).start()
 
     def stop(self) -> None:
@@ -42,9 +43,9 @@ class Listening:
                 try:
                     self._listen()
                 except psycopg.Error as error:
-                    if not self._silent:
-                        log.warning("other processes are not heard; polls go on without", error=str(error).strip())
-                    self._silent = True
+                    before, self.trouble = self.trouble, _first_line(error)
+                    if before is None:
+                        log.warning("other processes are not heard; polls go on without", error=self.trouble)
                     if self._is_stopped(AGAIN_S):
                         return
 
@@ -55,7 +56,7 @@ class Listening:
         with self._connect() as raw:
             for channel in self._heard:
                 raw.execute(f"listen {channel}")
-            self._silent = False
+            self.trouble = None
             while True:
                 select.select([raw.fileno(), self._stopped.fileno()], [], [])
                 if self._is_stopped(0):
@@ -63,3 +64,7 @@ class Listening:
                 for note in raw.notifies(timeout=0):
                     if note.payload.isdecimal():
                         self._heard[note.channel](int(note.payload))
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

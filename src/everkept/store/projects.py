@@ -44,9 +44,9 @@ _FORMER = text("select secret from projects where merged_into = :id order by id"
 _LIST = text(f"""
 select p.id, {shown("p")}, p.settings, p.secret, p.created_at, {shown("p")} from projects p
 where p.erased_at is null and p.merged_into is null order by p.workspace_id, p.name""")
-_ADD = text(f"""
+_ADD = text("""
 insert into projects(workspace_id, name, settings, secret, created_at)
-values({FIRST}, :name, :settings, :secret, :now) on conflict do nothing""")
+values(:workspace, :name, :settings, :secret, :now) on conflict do nothing""")
 _BARE = text("select name from projects where id = :id")
 _RENAME = text("update projects set name = :new where id = :id")
 _SET = text("update projects set settings = :settings where id = :id")
@@ -111,7 +111,18 @@ def ensure_project(conn: Connection, name: str, secret: bytes, settings: Mapping
     """The project of this name, made in the first workspace if there is none (`secret`: 32 random bytes, used only
     then)."""
     if find_project(conn, name) is None:
-        conn.run(_ADD, {"name": name, "settings": json.dumps(settings or {}), "secret": secret, "now": conn.now()})
+        _add(conn, FIRST, name, secret, settings)
+    return _with_lane(conn, name)
+
+
+def _add(conn: Connection, workspace: int, name: str, secret: bytes, settings: Mapping[str, Any] | None) -> None:
+    given = json.dumps(dict(settings or {}))
+    conn.run(_ADD, {
+        "workspace": workspace, "name": name, "settings": given, "secret": secret, "now": conn.now(),
+    })  # fmt: skip
+
+
+def _with_lane(conn: Connection, name: str) -> ProjectRow:
     project = find_project(conn, name)
     assert project is not None
     ensure_lane(conn, project.id, 0)
@@ -142,16 +153,47 @@ def update_project(conn: Connection, name: str, new_name: str | None, settings: 
     return found
 
 
-_WORKSPACE = text("select id from workspaces where name = :name")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceRow:
+    id: int
+    name: str
+    created_at: int
+
+
+_WORKSPACE = text("select id, name, created_at from workspaces where name = :name")
 _ADD_WORKSPACE = text("insert into workspaces(name, created_at) values(:name, :now) on conflict do nothing")
+_WORKSPACE_OF = text("select workspace_id from projects where id = :id")
 _TAKEN = text("select 1 from projects where workspace_id = :workspace and name = :name and id <> :id")
 _MOVE = text("update projects set workspace_id = :workspace where id = :id and erased_at is null")
 
 
-def ensure_workspace(conn: Connection, name: str) -> int:
-    """The workspace of this name, made if there is none."""
-    conn.run(_ADD_WORKSPACE, {"name": name, "now": conn.now()})
-    return int(conn.scalar(_WORKSPACE, {"name": name}))
+def ensure_workspace(conn: Connection, name: str) -> WorkspaceRow:
+    """The workspace of this name, made if there is none. Raises InvalidInput for a name with a slash."""
+    if "/" in name:
+        raise InvalidInput("the name of a workspace holds no slash", field="workspace")
+    row = conn.first(_WORKSPACE, {"name": name})
+    if row is None:
+        conn.run(_ADD_WORKSPACE, {"name": name, "now": conn.now()})
+        row = conn.first(_WORKSPACE, {"name": name})
+    assert row is not None
+    return WorkspaceRow(id=row[0], name=row[1], created_at=row[2])
+
+
+def ensure_project_in(
+    conn: Connection, workspace: str, name: str, secret: bytes, settings: Mapping[str, Any] | None
+) -> ProjectRow:
+    """As `ensure_project`, in a workspace, which is made if there is none.
+
+    Raises Conflict where a project of another workspace has the name that this one would be called by.
+    """
+    number = ensure_workspace(conn, workspace).id
+    called = name if number == FIRST else f"{workspace}/{name}"
+    found = locate(conn, called)
+    if found is None:
+        _add(conn, number, name, secret, settings)
+    elif conn.scalar(_WORKSPACE_OF, {"id": found}) != number:
+        raise Conflict(f"there is a project {called!r} already, in another workspace; rename it first", project=called)
+    return _with_lane(conn, called)
 
 
 def move_project(conn: Connection, project: int, workspace: int, name: str) -> None:
@@ -179,9 +221,7 @@ def move_to_workspace(conn: Connection, name: str, workspace: str) -> ProjectRow
     if project.name == DEFAULT_PROJECT:  # whoever names no project would find an empty one in its place
         raise Conflict("the project 'default' stays where it is; create another one for other memory", project=name)
     require_no_merge(conn, project.id, "move it")
-    if "/" in workspace:
-        raise InvalidInput("the name of a workspace holds no slash", field="workspace")
-    number, bare = ensure_workspace(conn, workspace), str(conn.scalar(_BARE, {"id": project.id}))
+    number, bare = ensure_workspace(conn, workspace).id, str(conn.scalar(_BARE, {"id": project.id}))
     new = bare if number == FIRST else f"{workspace}/{bare}"
     if locate(conn, new) not in (None, project.id):
         raise Conflict(f"there is a project {new!r} already; rename one of them first", project=new)

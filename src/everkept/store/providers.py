@@ -69,11 +69,19 @@ def note_answer(conn: Connection, pool: str, permits_max: int) -> None:
 
     An answer before the next probe is due was asked for before the circuit opened, and leaves it as it is.
     """
+    if _heard_already(conn, pool, permits_max):
+        return
+    conn.share()
     row = conn.first(_GET, {"pool": pool})
-    if row is None or (row[0] == "closed" and row[2] == 0 and row[3] >= permits_max) or opens_in_s(conn, pool) > 0:
+    if row is None or opens_in_s(conn, pool) > 0:
         return
     permits = min(float(permits_max), row[3] + 1.0 / max(1.0, row[3]))
     _set(conn, pool, circuit="closed", reason=None, not_before=None, failures=0, permits=permits)
+
+
+def _heard_already(conn: Connection, pool: str, permits_max: int) -> bool:
+    row = conn.first(_GET, {"pool": pool})
+    return row is None or (row[0] == "closed" and row[2] == 0 and row[3] >= permits_max)
 
 
 def note_failure(
@@ -85,6 +93,7 @@ def note_failure(
     circuit opens; a key, account or limit problem opens it at once. Calls that were under way when it opened fail
     together: they are one failure and make no wait longer, unless they bring a later time to come back.
     """
+    conn.share()
     row = conn.first(_GET, {"pool": pool})
     if row is None:
         return False

@@ -35,12 +35,28 @@ class Waiting:
     """As everybody names it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpublished:
+    """How far a relay is behind."""
+
+    projects: int
+    changes: int
+    """At most: of a project that was never relayed, those are counted too that are no longer kept."""
+    oldest_s: float | None
+    """For how long the oldest of them has waited that is still kept."""
+
+
 _DUE = text(f"""
 select p.id, {shown("p")} from projects p
   left join consumers c on c.project_id = p.id and c.name = :consumer
 where p.id > :after and p.erased_at is null and p.merged_into is null and coalesce(c.cursor, 0) < p.change_seq
   and (c.lease_until is null or c.lease_until <= :now or c.owner = :owner)
 order by p.id limit :limit""")
+_UNPUBLISHED = text("""
+select count(*), coalesce(sum(p.change_seq - coalesce(c.cursor, 0)), 0), min((
+  select x.at from changes x where x.project_id = p.id and x.seq > coalesce(c.cursor, 0) order by x.seq limit 1))
+from projects p left join consumers c on c.project_id = p.id and c.name = :consumer
+where p.erased_at is null and p.merged_into is null and coalesce(c.cursor, 0) < p.change_seq""")
 _KNOWN = text("select 1 from consumers where project_id = :project and name = :consumer")
 
 
@@ -48,6 +64,15 @@ def due_relays(conn: Connection, consumer: str, owner: str, after: int = 0) -> l
     """Projects above the number `after` with changes to relay that nobody else holds, at most `PROJECTS_MAX`."""
     at = {"consumer": consumer, "owner": owner, "after": after, "now": conn.now(), "limit": PROJECTS_MAX}
     return [Waiting(id=row[0], name=row[1]) for row in conn.rows(_DUE, at)]
+
+
+def count_unrelayed(conn: Connection, consumer: str) -> Unpublished:
+    """Of all projects."""
+    row = conn.first(_UNPUBLISHED, {"consumer": consumer})
+    assert row is not None
+    projects, changes, oldest_at = row
+    oldest_s = None if oldest_at is None else max(0.0, (conn.now() - oldest_at) / 1e6)
+    return Unpublished(projects=projects, changes=int(changes), oldest_s=oldest_s)
 
 
 def take_relay(conn: Connection, project: int, consumer: str, owner: str, lease_s: float) -> int | None:

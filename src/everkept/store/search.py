@@ -320,9 +320,12 @@ def last_vector(conn: Connection, project: ProjectId, model: str) -> int:
 
 
 _LAST_VECTOR = text("select max(passage_id) from vectors where project_id = :project and model = :model")
-_ONLY_VISIBLE = text("select id from passages where id in (select value from numbers(:ids)) and project_id = :project")
+_OWNERS = text(
+    "select id, subject_id from passages where id in (select value from numbers(:ids)) and project_id = :project"
+)
 _PUT_VECTORS = text(
-    "insert into vectors(passage_id, model, project_id, own, around) values(:passage, :model, :project, :own, :around)"
+    "insert into vectors(passage_id, model, project_id, subject_id, own, around)"
+    " values(:passage, :model, :project, :subject, :own, :around)"
     " on conflict (passage_id, model) do update set own = excluded.own, around = excluded.around"
 )
 _MARK_EMBEDDED = text(
@@ -336,15 +339,17 @@ def write_vectors(conn: Connection, project: ProjectId, model: str, rows: Sequen
 
     In-memory caches follow new ids by themselves; a vector at or below the highest id raises the project's revision.
     """
-    here = {r[0] for r in conn.rows(_ONLY_VISIBLE, {"project": project, "ids": json.dumps([r.passage for r in rows])})}
-    kept = [r for r in rows if r.passage in here]
+    ids = json.dumps([r.passage for r in rows])
+    subject_of: dict[int, int] = dict(conn.rows(_OWNERS, {"project": project, "ids": ids}))
+    kept = [r for r in rows if r.passage in subject_of]
     if not kept:
         return
     last = last_vector(conn, project, model)
-    conn.many(
-        _PUT_VECTORS,
-        [{"passage": r.passage, "model": model, "project": project, "own": r.own, "around": r.around} for r in kept],
-    )
+    conn.many(_PUT_VECTORS, [
+        {"passage": r.passage, "model": model, "project": project, "subject": subject_of[r.passage], "own": r.own,
+         "around": r.around}
+        for r in kept
+    ])  # fmt: skip
     if min(r.passage for r in kept) <= last:
         conn.run(_RAISE_REVISION, {"project": project})
 
@@ -386,13 +391,13 @@ select coalesce((select vectors_revision from projects where id = :project), 0),
   coalesce((select max(id) from passages), 0),
   coalesce((select max(passage_id) from vectors where project_id = :project and model = :model), 0)""")
 _VECTORS_SINCE = text(
-    "select v.passage_id, p.subject_id, v.own, v.around from vectors v join passages p on p.id = v.passage_id"
+    "select v.passage_id, v.subject_id, v.own, v.around from vectors v join passages p on p.id = v.passage_id"
     " where v.project_id = :project and v.model = :model and v.passage_id > :after and p.hidden = false"
     " order by v.passage_id limit :limit"
 )
 _VECTORS_OF = text(
-    "select passage_id, own, around from vectors"
-    " where model = :model and passage_id in (select value from numbers(:ids))"
+    "select passage_id, own, around from vectors where model = :model and project_id = :project"
+    " and passage_id in (select value from numbers(:ids))"
 )
 
 
@@ -418,9 +423,11 @@ def load_vectors_since(
     return conn.rows(_VECTORS_SINCE, {"project": project, "model": model, "after": after, "limit": limit})
 
 
-def load_vectors(conn: Connection, model: str, passage_ids: Sequence[int]) -> list[Row]:
-    """(passage, own, around) of these passages, where there are any."""
-    return conn.rows(_VECTORS_OF, {"model": model, "ids": json.dumps(list(passage_ids))}) if passage_ids else []
+def load_vectors(conn: Connection, project: ProjectId, model: str, passage_ids: Sequence[int]) -> list[Row]:
+    """(passage, own, around) of these passages of the project, where there are any."""
+    if not passage_ids:
+        return []
+    return conn.rows(_VECTORS_OF, {"project": project, "model": model, "ids": json.dumps(list(passage_ids))})
 
 
 # ---- taking away

@@ -469,7 +469,7 @@ _LIST = text(
 order by coalesce(x.started_at, 0) desc, x.stream_id desc limit :limit"""
 )
 _UNDIGESTED = text(_COLUMNS + "and x.digested_seq < s.last_seq and x.genuine > 0 and x.worktree = :worktree"
-                   " order by x.last_event_at desc limit :limit")  # fmt: skip
+                   " order by x.last_event_at desc nulls last limit :limit")  # fmt: skip
 _CHILDREN = text(_COLUMNS + "and x.agent = :agent and x.parent = :native order by x.stream_id")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from everkept.errors import EverkeptError, StoreFull, StoreNotSupported, StoreUnavailable
+from everkept.errors import EverkeptError, StoreFull, StoreMoved, StoreNotSupported, StoreUnavailable
 
 WAL_TRUSTED = (3, 51, 3)
 """Before this version a WAL could be corrupted by a checkpoint racing a writer (design §4)."""
@@ -179,6 +179,8 @@ def translate(error: Exception) -> Exception:
         ours: Exception = (StoreFull if unwritable else StoreUnavailable)(f"{error.filename}: {error.strerror or text}")
     elif kind == "OperationalError" and mend is not None:
         ours = StoreFull(f"the database could not be written: {text}; {mend}, then try again")
+    elif kind == "IntegrityError" and text.startswith(StoreMoved.told):
+        ours = StoreMoved(text)
     elif isinstance(error, UnicodeDecodeError):  # what the driver says of a page that was torn
         ours = StoreUnavailable("the database is damaged: a text in it is not UTF-8")
     elif kind in ("OperationalError", "DatabaseError"):

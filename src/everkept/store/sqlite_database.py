@@ -12,6 +12,7 @@ from everkept.ports.clock import Clock
 from everkept.store.connection import Connection
 from everkept.store.dialect import sqlite_dialect
 from everkept.store.migrate import SCHEMA, read_schema, upgrade
+from everkept.store.reach import Across, Reach
 from everkept.store.sqlite import choose_driver, open_file, open_frozen, refuse_network, translate
 from everkept.store.sqlite_transactions import SqliteTransactions
 
@@ -21,6 +22,9 @@ ROOM_BYTES = 4 << 20
 
 class SqliteDatabase:
     """`database.Database`. `connect(path, read_only)` opens the file in another way: what tests put in between."""
+
+    conflicts = 0
+    deaf: str | None = None
 
     def __init__(self, path: Path, connect: Callable[[Path, bool], Any] | None = None) -> None:
         self.path: Path = path
@@ -81,7 +85,7 @@ class SqliteDatabase:
         """This machine's: whoever has the file open is on it."""
         return clock
 
-    def begin_read(self, raw: Any) -> None:
+    def begin_read(self, raw: Any, reach: Reach = Across.EVERYTHING) -> None:
         raw.execute("begin")
 
     def end_read(self, raw: Any) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+from everkept.store.reach import Reach
 
 YIELD_S = 0.002
 """How long the lock is left alone after a group while another process writes too (its heartbeat starves without)."""
@@ -34,7 +36,7 @@ class SqliteTransactions:
         self._checkpointed = 0
         self._groups = 0
 
-    def begin(self, raw: Any) -> None:
+    def begin(self, raw: Any, reaches: Collection[Reach]) -> None:
         """Raises the driver's error where another process held the lock for all of `busy_timeout`."""
         with _without_waiting(raw) as patience_s:
             deadline = time.monotonic() + patience_s
@@ -48,6 +50,15 @@ class SqliteTransactions:
                 else:
                     break
         self._notice_others(raw)
+
+    def mark(self, raw: Any, reaches: Collection[Reach]) -> None:
+        raw.execute("savepoint call")
+
+    def together(self, one: Reach, other: Reach) -> bool:
+        return True
+
+    def share(self, raw: Any) -> None:
+        return None
 
     def is_open(self, raw: Any) -> bool:
         """A full disk rolls the whole transaction back, not the statement."""

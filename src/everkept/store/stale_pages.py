@@ -13,6 +13,7 @@ from everkept.config import Settings
 from everkept.domain.review.stale import APART_US
 from everkept.domain.review.values import Draft, Refusal
 from everkept.store.connection import Connection
+from everkept.store.project_names import shown
 from everkept.store.proposal_checks import CHECKOUT, is_there
 from everkept.store.proposals import stage_drafts
 
@@ -88,9 +89,9 @@ def _propose(
     )  # fmt: skip
 
 
-_WORKTREES = text("""
-select p.name, x.worktree from sessions x join projects p on p.id = x.project_id and p.erased_at is null
-where x.worktree is not null and x.last_event_at >= :since group by p.name, x.worktree
+_WORKTREES = text(f"""
+select {shown("p")}, x.worktree from sessions x join projects p on p.id = x.project_id and p.erased_at is null
+where x.worktree is not null and x.last_event_at >= :since group by p.id, x.worktree
 order by max(x.last_event_at) desc limit :limit""")
 
 

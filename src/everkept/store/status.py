@@ -15,12 +15,16 @@ from typing import Any, Literal
 from sqlalchemy import text
 
 from everkept.config import Settings
+from everkept.domain.changes import NATS_CONSUMER
 from everkept.domain.ids import row_id
 from everkept.store.connection import Connection, Row
 from everkept.store.described import described
 from everkept.store.pauses import PauseRow, list_pauses, why_job_waits
 from everkept.store.periodic import list_periodic
+from everkept.store.project_names import shown
 from everkept.store.providers import list_providers
+from everkept.store.relays import Unpublished, count_unrelayed
+from everkept.store.server_state import ServerRow, read_server
 
 HOUR_US = 3_600_000_000
 DAY_US = 24 * HOUR_US
@@ -164,6 +168,9 @@ class StatusRow:
     lanes: list[LaneRow]
     reviews: list[ReviewsRow]
     pauses: list[PauseRow]
+    server: ServerRow | None
+    unpublished: Unpublished | None
+    """None where no change is published to NATS."""
 
 
 def read_status(conn: Connection, project: int | None, settings: Settings) -> StatusRow:
@@ -181,7 +188,8 @@ def read_status(conn: Connection, project: int | None, settings: Settings) -> St
         periodic=read_periodic(conn), providers=read_providers(conn, settings),
         checks=read_checks(conn, project, backlog, settings), refused_finishes=int(counters.get("refused_finishes", 0)),
         asked_again=int(counters.get("asked_again", 0)), lanes=read_lanes(conn, project),
-        reviews=read_reviews(conn, project), pauses=pauses,
+        reviews=read_reviews(conn, project), pauses=pauses, server=read_server(conn),
+        unpublished=count_unrelayed(conn, NATS_CONSUMER) if settings.nats.url and settings.nats.publish else None,
     )  # fmt: skip
 
 
@@ -208,7 +216,7 @@ select count(case when due_at <= :now then 1 end), count(case when due_at > :now
   select due_at from jobs where state = 'waiting' and {_IN}
   union all select due_at from jobs where state = 'ready' and {_IN}) as due""")
 _LANES = text(f"""
-select p.name, u.name, d.n, l.running, d.oldest from (
+select {shown("p")}, u.name, d.n, l.running, d.oldest from (
   select lane_id, count(*) as n, min(due_at) as oldest from (
     select lane_id, due_at from jobs where state = 'ready' and due_at <= :now and {_IN}
     union all select lane_id, due_at from jobs where state = 'waiting' and due_at <= :now and {_IN}) as due
@@ -239,10 +247,10 @@ def read_lanes(conn: Connection, project: int | None) -> list[LaneRow]:
 _OPEN_REVIEWS = text(f"""
 select project_id, state, count(*) from generations where passed_at is null and {_IN} group by 1, 2
 union all select project_id, state, count(*) from generations where state = 'dead' and {_IN} group by 1, 2""")
-_REVIEWS = text("""
-select of.id, of.name, r.watermark, r.reached_at, r.woke_at from numbers(:projects) h
+_REVIEWS = text(f"""
+select of.id, {shown("of")}, r.watermark, r.reached_at, r.woke_at from numbers(:projects) h
 join review_states r on r.project_id = h.value join projects of on of.id = r.project_id
-where of.erased_at is null order by of.name limit :limit""")
+where of.erased_at is null order by 2 limit :limit""")
 
 
 def read_reviews(conn: Connection, project: int | None) -> list[ReviewsRow]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from everkept.ports.faults import Faults, NoFaults
 from everkept.store.bell import Bell
 from everkept.store.connection import Connection
 from everkept.store.database import Database
+from everkept.store.reach import Across, Reach
 from everkept.store.sqlite_database import SqliteDatabase
 from everkept.store.writer import Writer
 
@@ -51,7 +53,8 @@ class Store:
             self._write_connection, self.faults, transactions=self.database.transactions(),
             translate=self.database.translate,
         )  # fmt: skip
-        self._closed = False
+        self._closed = threading.Event()
+        self._reach: Reach = Across.EVERYTHING
         self._deafen: Callable[[], None] = lambda: None
 
     @property
@@ -84,9 +87,9 @@ class Store:
         return self.writer.failing or told
 
     def close(self) -> None:
-        if self._closed:
+        if self._closed.is_set():
             return
-        self._closed = True
+        self._closed.set()
         self._deafen()
         if self._pool is not None:
             self._pool.shutdown(wait=True)
@@ -100,6 +103,7 @@ class Store:
         connection = self._connection(self.database.connect(read_only=False))
         connection.on_due = lambda due_at_us: self.on_due(due_at_us)
         connection.on_change = self.bell.ring
+        connection.shares = self.writer.share
         return connection
 
     def _connection(self, raw: Any) -> Connection:
@@ -107,21 +111,32 @@ class Store:
 
     # ---- work
 
+    def reaching(self, reach: Reach) -> Store:
+        """This store, for transactions that reach so far: into a project by its id, or across them.
+
+        As it is opened it reaches everything, which is right for all that names no project, and the slowest.
+        """
+        reaching = copy.copy(self)
+        reaching._reach = reach
+        return reaching
+
     async def write(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kw: P.kwargs) -> R:
         """Run `function` in the writer's next transaction; returns once it is durable."""
         assert not kw, "store functions are called with positional arguments"
         if self._threads:
-            result: R = await self.writer.ask(function, *args)
+            result: R = await self.writer.ask(function, *args, reach=self._reach)
             return result
         return self.write_now(function, *args)
 
     async def write_item(self, function: Callable[[Connection, list[Any]], list[Any]], item: Any) -> Any:
         """Run a set-wise function with `item` among all that wait for it; that item's own result."""
-        return await self.writer.ask(function, item) if self._threads else self.write_now(function, item)
+        if self._threads:
+            return await self.writer.ask(function, item, reach=self._reach)
+        return self.write_now(function, item)
 
     def write_now(self, function: Callable[..., R], *args: Any, urgent: bool = False) -> R:
         """As `write`, for a thread of its own: blocks until durable. `urgent` goes to the head of the queue."""
-        future = self.writer.submit(function, *args, urgent=urgent)
+        future = self.writer.submit(function, *args, urgent=urgent, reach=self._reach)
         if not self._threads:
             self.writer.step()
         result: R = future.result()
@@ -130,12 +145,9 @@ class Store:
     async def read(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kw: P.kwargs) -> R:
         """Run `function` over one snapshot. It must not write."""
         if self._pool is None:
-            return self.read_now(function, *args, **kw)
-        if self._closed:
-            raise StoreUnavailable("the store is closed")
-        return await asyncio.get_running_loop().run_in_executor(
-            self._pool, lambda: self.read_now(function, *args, **kw)
-        )
+            return self._read(function, *args, **kw)
+        self._require_open()
+        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: self._read(function, *args, **kw))
 
     async def glance(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kw: P.kwargs) -> R:
         """As `read`, for a row or two by their key: in the loop's own thread, which saves the hop to another.
@@ -144,15 +156,26 @@ class Store:
         """
         if self.database.reads_wait:
             return await self.read(function, *args, **kw)
-        if self._closed:
-            raise StoreUnavailable("the store is closed")
-        return self.read_now(function, *args, **kw)
+        self._require_open()
+        return self._read(function, *args, **kw)
 
     def read_now(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kw: P.kwargs) -> R:
+        """As `read`, for a thread of its own: blocks. One of the readers reads, so that there are never more of them
+        than `READERS`, however many threads ask."""
+        if self._pool is None:
+            return self._read(function, *args, **kw)
+        self._require_open()
+        return self._pool.submit(lambda: self._read(function, *args, **kw)).result()
+
+    def _require_open(self) -> None:
+        if self._closed.is_set():
+            raise StoreUnavailable("the store is closed")
+
+    def _read(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kw: P.kwargs) -> R:
         try:
             connection = self._reader()
             try:
-                self.database.begin_read(connection.raw)
+                self.database.begin_read(connection.raw, self._reach)
                 return function(connection, *args, **kw)
             finally:
                 self._leave(connection)

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol
+
+from everkept.store.reach import Reach
 
 
 class Transactions(Protocol):
     """Of one writer's connection. Each takes that connection as the driver gives it."""
 
-    def begin(self, raw: Any) -> None:
-        """Begin one in which nobody else writes, waiting for others. Raises the driver's error where it cannot be."""
+    def begin(self, raw: Any, reaches: Collection[Reach]) -> None:
+        """Begin one in which nobody else writes what these reach, waiting for others.
+
+        Raises the driver's error where it cannot be.
+        """
+        ...
+
+    def mark(self, raw: Any, reaches: Collection[Reach]) -> None:
+        """Set the savepoint `call` for some of the calls of this transaction, which reach so far."""
+        ...
+
+    def together(self, one: Reach, other: Reach) -> bool:
+        """Whether both may be written in one."""
+        ...
+
+    def share(self, raw: Any) -> None:
+        """Before rows are written that all projects share: from here to the end nobody else writes such rows."""
         ...
 
     def is_open(self, raw: Any) -> bool:

@@ -15,6 +15,7 @@ from everkept.errors import Conflict, NotFound
 from everkept.store.changes import Only, find_head, require_kept
 from everkept.store.connection import Connection, Row
 from everkept.store.consumers import fence_off, remove_consumer, replay_consumer
+from everkept.store.project_names import shown
 
 WEBHOOKS_MAX: Final = 1_000
 
@@ -85,8 +86,9 @@ class Parked:
     at: int
 
 
-_COLUMNS = """
-select w.id, w.project_id, p.name, w.name, w.url, w.secret, case when w.old_secret_until > :now then w.old_secret end,
+_COLUMNS = f"""
+select w.id, w.project_id, {shown("p")}, w.name, w.url, w.secret,
+  case when w.old_secret_until > :now then w.old_secret end,
   w.kinds, w.subject_id, u.name, w.on_reject, w.state, w.reason, w.tries, w.rejections, w.next_try_at,
   w.failing_since, w.last_status, w.last_error, w.delivered_at, w.created_at, c.cursor, p.change_seq,
   (select count(*) from parked_changes k where k.webhook_id = w.id), c.acked_at

@@ -24,6 +24,7 @@ from everkept.errors import StoreFull, StoreUnavailable
 from everkept.ports.faults import Faults
 from everkept.ports.tracing import TRACEPARENT
 from everkept.store.connection import Connection
+from everkept.store.reach import Across, Reach
 from everkept.store.transactions import Transactions
 
 log = structlog.get_logger("everkept.store")
@@ -54,6 +55,7 @@ class Call:
     args: tuple[Any, ...]
     future: Future[Any] | asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop | None = None
+    reach: Reach = Across.EVERYTHING
     traceparent: str | None = field(default_factory=TRACEPARENT.get)
     outcome: Any = None
     failed: bool = False
@@ -118,9 +120,11 @@ class Writer:
         self.slow: dict[str, float] = {}
         """Store functions that took longer than 20 ms: name → longest run in seconds."""
 
-    def submit(self, function: Callable[..., Any], *args: Any, urgent: bool = False) -> Future[Any]:
+    def submit(
+        self, function: Callable[..., Any], *args: Any, urgent: bool = False, reach: Reach = Across.EVERYTHING
+    ) -> Future[Any]:
         future: Future[Any] = Future()
-        call = Call(function, args, future)
+        call = Call(function, args, future, reach=reach)
         with self._waiting:
             if self._closed:
                 raise StoreUnavailable("the store is closed")
@@ -128,7 +132,7 @@ class Writer:
             self._waiting.notify()
         return future
 
-    def ask(self, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    def ask(self, function: Callable[..., Any], *args: Any, reach: Reach = Across.EVERYTHING) -> asyncio.Future[Any]:
         """As `submit`, from a coroutine. What one turn of its loop asks is handed over together, and shares a group.
 
         A hand-over and a wake-up of each call's own cost the loop more than the call itself.
@@ -138,7 +142,7 @@ class Writer:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         asked = self._asked.setdefault(loop, [])
-        asked.append(Call(function, args, future, loop))
+        asked.append(Call(function, args, future, loop, reach))
         if len(asked) == 1:
             loop.call_soon(self._hand_over, loop)
         return future
@@ -154,6 +158,9 @@ class Writer:
             for call in calls:
                 call.outcome, call.failed = StoreUnavailable("the store is closed"), True
                 call.answer()
+
+    def share(self, raw: Any) -> None:
+        self._transactions.share(raw)
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="everkept-writer", daemon=True)
@@ -204,11 +211,13 @@ class Writer:
         return len(calls)
 
     def _take(self) -> list[Call]:
-        """The next group: what is urgent, then in order until it is heavy enough."""
+        """The next group: what is urgent, then in order until it is heavy enough or the next reaches elsewhere."""
         calls: list[Call] = []
         weight = 0
         for queue in (self._urgent, self._calls):
             while queue and weight < GROUP_ROWS:
+                if calls and not self._transactions.together(calls[0].reach, queue[0].reach):
+                    return calls
                 calls.append(queue.popleft())
                 weight += calls[-1].weight
         return calls
@@ -249,15 +258,18 @@ class Writer:
             log.debug("the WAL could not be moved into the file", error=repr(error))
 
     def _group(self, connection: Connection, calls: Sequence[Call]) -> list[Callable[[], None]]:
-        """One transaction over all calls; each call's failure is its own, unless the transaction itself is gone."""
+        """One transaction over all calls; each call's failure is its own, unless the transaction itself is gone.
+
+        That of the only call is the transaction's: raises it.
+        """
         raw = connection.raw
         connection.take_effects()
         self._faults.reach("writer.before_begin")
-        self._transactions.begin(raw)
-        batches = [list(g) for _, g in groupby(calls, key=_batch_key)]
-        for batch in batches:
-            if not self._guarded(connection, batch):
-                return self._each_alone(connection, calls)
+        self._transactions.begin(raw, {call.reach for call in calls})
+        if len(calls) == 1:
+            self._perform(connection, calls)
+        elif not self._each_guarded(connection, calls):
+            return self._each_alone(connection, calls)
         self._transactions.tell(raw, *connection.told())
         self._faults.reach("writer.before_commit")
         raw.execute("commit")
@@ -266,14 +278,20 @@ class Writer:
         self._faults.reach("writer.after_commit")
         return connection.take_effects()
 
+    def _each_guarded(self, connection: Connection, calls: Sequence[Call]) -> bool:
+        """False where the whole transaction was lost."""
+        batches = [list(g) for _, g in groupby(calls, key=_batch_key)]
+        return all(self._guarded(connection, batch) for batch in batches)
+
     def _guarded(self, connection: Connection, batch: list[Call]) -> bool:
         """Run one batch inside a savepoint. False where the whole transaction was lost with it."""
         raw = connection.raw
         mark = connection.mark()
-        raw.execute("savepoint call")
+        self._transactions.mark(raw, {call.reach for call in batch})
         try:
             self._perform(connection, batch)
         except Exception as error:  # noqa: BLE001  (it belongs to the caller, who gets it)
+            ours = self._translate(error)
             # A full disk rolls the whole transaction back, not the statement: what others wrote in it is gone too.
             if not self._transactions.is_open(raw):
                 return False
@@ -282,29 +300,22 @@ class Writer:
             connection.forget_effects(mark)
             if len(batch) > 1:
                 return all(self._guarded(connection, [call]) for call in batch)
-            batch[0].outcome, batch[0].failed = self._translate(error), True
+            batch[0].outcome, batch[0].failed = ours, True
             return True
         raw.execute("release call")
         return True
 
     def _each_alone(self, connection: Connection, calls: Sequence[Call]) -> list[Callable[[], None]]:
-        raw = connection.raw
         effects: list[Callable[[], None]] = []
         for call in calls:
-            connection.take_effects()
             call.outcome, call.failed = None, False
             try:
-                self._transactions.begin(raw)
-                self._perform(connection, [call])
-                self._transactions.tell(raw, *connection.told())
-                raw.execute("commit")
+                effects += self._group(connection, [call])
             except Exception as error:  # noqa: BLE001  (it belongs to the caller, who gets it)
                 self._fail([call], error)
-            else:
-                effects += connection.take_effects()
         return effects
 
-    def _perform(self, connection: Connection, batch: list[Call]) -> None:
+    def _perform(self, connection: Connection, batch: Sequence[Call]) -> None:
         start = time.perf_counter()
         function = batch[0].function
         connection.traceparent = batch[0].traceparent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -49,6 +50,7 @@ from everkept.store.providers import (
     opens_in_s,
     permits_left,
 )
+from everkept.store.reach import Across
 from everkept.store.store import Store
 from everkept.work.job import Finished, JobContext, JobKind, Trust, error_text
 from everkept.work.maintenance import Maintenance
@@ -97,6 +99,8 @@ class Runner:
         self._next_due_us: int | None = None
         self._unbooked: list[tuple[Any, ...]] = []
         """Failures of jobs that could not be written down when they happened: what `_fail` takes."""
+        self._uncounted: list[Lease] = []
+        """Of finishes that were refused and could not be counted when that happened."""
         self._alone = False
         self._stopping = False
         self._drain_s = 0.0
@@ -115,7 +119,7 @@ class Runner:
         self._loop = asyncio.get_running_loop()
         await self._book_late()
         trusted_from = self._clock.monotonic_s()
-        claimed, self._next_due_us = await self.store.write(self._poll, free)
+        claimed, self._next_due_us = await self.store.reaching(Across.QUEUE).write(self._poll, free)
         for lease in claimed.leases:
             self._start(lease, Trust(trusted_from + self._settings.work.lease_s))
         self._alone = self._alone or any(lease.alone for lease in claimed.leases)
@@ -123,9 +127,20 @@ class Runner:
 
     def _poll(self, conn: Connection, free: int) -> tuple[Claimed, int | None]:
         """One transaction: due jobs become ready, and free slots take what is next in turn."""
+        uses = self._permitted(conn, free)
         _, next_due = promote_due(conn, PROMOTE_MAX)
         if free <= 0:
             return Claimed([], drain=False), next_due
+        probes = frozenset(u for u in USES if (pool := self._pools.get(u)) is not None and is_open(conn, pool))
+        slots = max(self.slots, live_slots(conn, 3 * self._settings.work.heartbeat_s))
+        request = ClaimRequest(
+            owner=self.owner, free=free, slots=slots, lease_s=self._settings.work.lease_s, uses=uses, probes=probes,
+            idle=not self._running, estimates_s=self._estimates,
+        )  # fmt: skip
+        return claim(conn, request), next_due
+
+    def _permitted(self, conn: Connection, free: int) -> dict[Uses, int]:
+        """How many of each may be claimed now. First in its transaction: it may write a row that all share."""
         running = running_by_use(conn)
         uses: dict[Uses, int] = {}
         for use in USES:
@@ -134,13 +149,7 @@ class Runner:
                 uses[use] = free
             elif not is_pool_paused(conn, pool):
                 uses[use] = permits_left(conn, pool, running.get(use, 0), self._settings.models.permits_max)
-        probes = frozenset(u for u in USES if (pool := self._pools.get(u)) is not None and is_open(conn, pool))
-        slots = max(self.slots, live_slots(conn, 3 * self._settings.work.heartbeat_s))
-        request = ClaimRequest(
-            owner=self.owner, free=free, slots=slots, lease_s=self._settings.work.lease_s, uses=uses, probes=probes,
-            idle=not self._running, estimates_s=self._estimates,
-        )  # fmt: skip
-        return claim(conn, request), next_due
+        return uses
 
     def _start(self, lease: Lease, trust: Trust) -> None:
         if lease.job in self._running:  # taken from that run by a hand or an erase, and given to this worker anew
@@ -178,15 +187,14 @@ class Runner:
         started = self._clock.monotonic_s()
         kind = self._kinds.get(lease.kind)
         context = JobContext(
-            self.store, lease, self._settings, self._clock, self._faults, self._tools, pool=self._pools.get(lease.uses),
-            started_s=started, span=found,
+            self._store_of(lease), lease, self._settings, self._clock, self._faults, self._tools,
+            pool=self._pools.get(lease.uses), started_s=started, span=found,
         )  # fmt: skip
         try:
             outcome = await self._run(context, kind, trust, started)
             if not isinstance(outcome, Finished):
-                await self.store.write(self._book, lease, outcome, started)
+                await self._store_of(lease).write(self._book, lease, outcome, started)
         except LeaseLost:
-            log.warning("finish refused: the lease was lost", key=lease.key)
             found.fail(LeaseLost.code)
             await self._refuse(lease)
         except asyncio.CancelledError:
@@ -218,6 +226,9 @@ class Runner:
         finally:
             trust.limit = None
 
+    def _store_of(self, lease: Lease) -> Store:
+        return self.store.reaching(lease.project)
+
     def _book(self, conn: Connection, lease: Lease, outcome: Outcome, started: float) -> None:
         finish(conn, lease, outcome, self._clock.monotonic_s() - started)
 
@@ -233,7 +244,7 @@ class Runner:
             if await self._fails_alone(context, error):
                 context.at_fault = True
                 text = f"{text} (the provider answers other questions)"
-            await self.store.write(self._fail, context, kind, error, error_class, text, started)
+            await context.store.write(self._fail, context, kind, error, error_class, text, started)
         except asyncio.CancelledError:
             await self._give_back(lease, started)
             raise
@@ -265,9 +276,10 @@ class Runner:
 
         Raises StoreUnavailable where the store still cannot be written.
         """
+        await self._count_refused()
         while self._unbooked:
             try:
-                await self.store.write(self._fail, *self._unbooked[0])
+                await self._unbooked[0][0].store.write(self._fail, *self._unbooked[0])
             except LeaseLost:
                 await self._refuse(self._unbooked[0][0].lease)
             except StoreUnavailable:
@@ -278,11 +290,23 @@ class Runner:
             self._unbooked.pop(0)
 
     async def _refuse(self, lease: Lease) -> None:
-        """Count a finish that came too late."""
-        try:
-            await self.store.write(refuse_finish)
-        except EverkeptError as error:
-            log.error("a refused finish could not be counted", job=row_id("job", lease.job), error=str(error))
+        """Count a finish that came too late: now, or as soon as the store can be written."""
+        log.warning("finish refused: the lease was lost", key=lease.key)
+        self._uncounted.append(lease)
+        with suppress(StoreUnavailable):
+            await self._count_refused()
+
+    async def _count_refused(self) -> None:
+        """Raises StoreUnavailable where the store cannot be written."""
+        while self._uncounted:
+            lease = self._uncounted.pop()
+            try:
+                await self._store_of(lease).write(refuse_finish)
+            except StoreUnavailable:
+                self._uncounted.append(lease)
+                raise
+            except EverkeptError as error:
+                log.error("a refused finish could not be counted", job=row_id("job", lease.job), error=str(error))
 
     def _fail(
         self,
@@ -335,7 +359,7 @@ class Runner:
         """Cancelled (drained, or the lease was lost): hand the job back; the fence decides whether that counts."""
         retry = Retry(self._clock.now_us(), "drained", "the worker was stopped while it ran", spend=False)
         try:
-            await self.store.write(self._book, lease, retry, started)
+            await self._store_of(lease).write(self._book, lease, retry, started)
         except EverkeptError as error:
             log.info("a job could not be handed back; its lease runs out", error=str(error))
 
@@ -401,7 +425,7 @@ class Runner:
         asked = self._clock.monotonic_s()
         running = list(self._running.items())  # before it asks: what is claimed meanwhile is not judged by this answer
         jobs = [job for job, _ in running]
-        held = self.store.write_now(
+        held = self.store.reaching(Across.LEASES).write_now(
             renew_leases, self.owner, self.slots, self._settings.work.lease_s, jobs, urgent=True
         )
         self.seen = True

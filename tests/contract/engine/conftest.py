@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.factories import World, open_store, plain_reply
-from tests.postgres import TestedDatabase
 
 from everkept.ports.clock import VirtualClock
 from everkept.store.store import Store
@@ -20,24 +18,9 @@ def clock() -> VirtualClock:
     return VirtualClock()
 
 
-@pytest.fixture(scope="session")
-def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with the schema and nothing in it: making it once saves a fifth of a second a test."""
-    path = tmp_path_factory.mktemp("empty") / "everkept.db"
-    open_store(path, VirtualClock()).close()
-    return path
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, clock: VirtualClock, empty_file: Path) -> Iterator[Store]:
-    if (marked := request.node.get_closest_marker("only_on")) is not None and marked.args[0] != request.param:
-        pytest.skip(marked.kwargs["reason"])
-    if request.param == "postgresql":
-        opened = Store(TestedDatabase(), clock=clock, threads=False)
-        opened.open()
-    else:
-        shutil.copy(empty_file, tmp_path / "everkept.db")
-        opened = open_store(tmp_path / "everkept.db", clock)
+@pytest.fixture
+def store(tmp_path: Path, clock: VirtualClock) -> Iterator[Store]:
+    opened = open_store(tmp_path / "everkept.db", clock)
     yield opened
     opened.close()
 

@@ -217,25 +217,28 @@ def test_a_batch_is_whole_or_nothing_when_the_transaction_fails(tmp_path: Path, 
             if self.countdown == 0:
                 raise RuntimeError("here")
 
-        def execute(self, sql, *args):
+        def execute(self, sql, *args, **kw):
             self._count(sql)
-            return self.raw.execute(sql, *args)
+            return self.raw.execute(sql, *args, **kw)
 
         def executemany(self, sql, rows):
             self._count(sql)
-            return self.raw.executemany(sql, rows)
+            return (self.raw if store.path else self.raw.cursor()).executemany(sql, rows)
 
-    from tests.factories import connect_unsynced
+        def cursor(self):
+            return self
 
     opened: list[Failing] = []
+    store = open_store(tmp_path / "x.db", clock)
+    write_connection = store._write_connection
 
-    def connect(path, read_only):
-        raw = Failing(connect_unsynced(path, read_only))
-        if not read_only:
-            opened.append(raw)
-        return raw
+    def connect():
+        connection = write_connection()
+        connection.raw = Failing(connection.raw)
+        opened.append(connection.raw)
+        return connection
 
-    store = open_store(tmp_path / "x.db", clock, connect=connect)
+    store.writer._connect = connect
     world = World(store, tmp_path / "home", clock)
     counted = ("streams", "events", "passages", "jobs", "changes")
     failed = 0

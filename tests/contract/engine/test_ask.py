@@ -14,16 +14,15 @@ from everkept.store.store import Store
 
 @pytest.fixture
 def shop(tmp_path: Path):
-    """A store whose writer has a thread of its own, and a table of the test's."""
+    """A store whose writer has a thread of its own; what is kept in it are names of counters."""
     store = Store(tmp_path / "shop.db")
     store.open()
-    store.write_now(lambda conn: conn.raw.execute("create table kept(what text)"))
     yield store
     store.close()
 
 
 def keep(conn, what: str) -> str:
-    conn.raw.execute("insert into kept values(?)", (what,))
+    conn.raw.execute("insert into counters(name, value) select ?, count(*) from counters", (what,))
     return what
 
 
@@ -33,7 +32,7 @@ def fail(conn) -> None:
 
 def kept(store: Store) -> list[str]:
     return store.read_now(
-        lambda conn: [r[0] for r in conn.raw.execute("select what from kept order by rowid").fetchall()]
+        lambda conn: [r[0] for r in conn.raw.execute("select name from counters order by value").fetchall()]
     )
 
 
@@ -118,6 +117,6 @@ def test_a_store_that_closes_before_the_hand_over_tells_who_asked(shop: Store) -
 def test_a_glance_sees_what_was_committed(shop: Store) -> None:
     async def look() -> str:
         await shop.write(keep, "a")
-        return await shop.glance(lambda conn: str(conn.raw.execute("select what from kept").fetchone()[0]))
+        return await shop.glance(lambda conn: str(conn.raw.execute("select name from counters").fetchone()[0]))
 
     assert asyncio.run(look()) == "a"

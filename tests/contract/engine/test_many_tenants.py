@@ -18,8 +18,8 @@ from everkept.store.store import Store
 TENANTS = 200
 ACTIVE = 60
 SEEKS = {
-    **{f"projects by {use}": jobs._TURNS[use][0] for use in jobs.USES},
-    **{f"lanes by {use}": jobs._TURNS[use][1] for use in jobs.USES},
+    **{f"projects by {use}": jobs._turns((use,)) for use in jobs.USES},
+    **{f"lanes by {use}": jobs._LANES[use] for use in jobs.USES},
     "due": jobs._DUE,
 }
 ASKED: dict[str, Any] = {"k": 17, "group": 1, "now": 0, "limit": 200}

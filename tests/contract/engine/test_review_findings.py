@@ -152,6 +152,7 @@ def test_an_append_weighs_its_messages(world: World) -> None:
     assert world.batch("t", "a", "b", "c").weight == 3
 
 
+@pytest.mark.only_on("sqlite", reason="checkpoints are of a file's log")
 def test_a_readers_snapshot_holds_up_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("everkept.store.sqlite_transactions.WAL_BYTES_MAX", 0)
     monkeypatch.setattr("everkept.store.sqlite_transactions.CHECKPOINT_ROWS", 1)

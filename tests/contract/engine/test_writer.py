@@ -16,6 +16,7 @@ from everkept.store.sqlite import choose_driver
 from everkept.store.store import Store
 from everkept.store.writer import set_wise
 
+plants_errors = pytest.mark.only_on("sqlite", reason="it plants errors of SQLite's driver, or reads its statements")
 DRIVER_ERROR = choose_driver().module.OperationalError
 
 
@@ -66,16 +67,15 @@ def shaky() -> Shaky:
 
 @pytest.fixture
 def shop(tmp_path: Path, clock: VirtualClock, shaky: Shaky):
-    """A store with a table of its own."""
+    """A store; what is kept in it are names of counters."""
     store = open_store(tmp_path / "shop.db", clock, connect=shaky.connect)
-    store.write_now(lambda conn: conn.raw.execute("create table kept(what text)"))
     shaky.statements.clear()
     yield store
     store.close()
 
 
 def keep(conn, what: str) -> str:
-    conn.raw.execute("insert into kept values(?)", (what,))
+    conn.raw.execute("insert into counters(name, value) select ?, count(*) from counters", (what,))
     return what
 
 
@@ -99,16 +99,26 @@ def keep_all(conn, items: list[str]) -> list[str | Exception]:
 
 def kept(store: Store) -> list[str]:
     return store.read_now(
-        lambda conn: [r[0] for r in conn.raw.execute("select what from kept order by rowid").fetchall()]
+        lambda conn: [r[0] for r in conn.raw.execute("select name from counters order by value").fetchall()]
     )
 
 
+@plants_errors
 def test_waiting_calls_share_one_transaction(shop: Store, shaky: Shaky) -> None:
     futures = [shop.writer.submit(keep, f"{n}") for n in range(5)]
     assert shop.writer.step() == 5
 
     assert [f.result() for f in futures] == kept(shop) == ["0", "1", "2", "3", "4"]
     assert [shaky.statements.count(x) for x in ("begin immediate", "commit")] == [1, 1]
+
+
+def test_a_statement_that_fails_takes_nothing_of_its_neighbours(shop: Store) -> None:
+    """PostgreSQL lets nothing more be said in a transaction in which one has failed."""
+    first, again, after = (shop.writer.submit(keep, what) for what in "aac")
+    shop.writer.step()
+    assert (first.result(), after.result(), kept(shop)) == ("a", "c", ["a", "c"])
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        again.result()
 
 
 def test_a_failing_call_takes_nothing_of_its_neighbours(shop: Store) -> None:
@@ -120,6 +130,7 @@ def test_a_failing_call_takes_nothing_of_its_neighbours(shop: Store) -> None:
         bad.result()
 
 
+@plants_errors
 def test_no_result_leaves_before_commit_has_returned(shop: Store, shaky: Shaky) -> None:
     done: list[str] = []
     future = shop.writer.submit(keep, "a")
@@ -128,6 +139,7 @@ def test_no_result_leaves_before_commit_has_returned(shop: Store, shaky: Shaky) 
     assert done == ["commit"]
 
 
+@plants_errors
 def test_a_failing_commit_is_told_to_every_caller_and_nothing_is_kept(shop: Store, shaky: Shaky) -> None:
     futures = [shop.writer.submit(keep, f"{n}") for n in range(3)]
     shaky.fail("commit")
@@ -140,11 +152,12 @@ def test_a_failing_commit_is_told_to_every_caller_and_nothing_is_kept(shop: Stor
     assert shop.write_now(keep, "later") == "later", "the writer lives on"
 
 
+@plants_errors
 def test_a_transaction_lost_with_a_statement_runs_each_call_alone(shop: Store, shaky: Shaky) -> None:
     """A full disk in the middle of a group rolls all of it back: what neighbours had written is gone with it."""
 
     def greedy(conn) -> None:
-        conn.raw.execute("insert into kept select 'greedy'")
+        conn.raw.execute("insert into counters(name, value) select 'greedy', count(*) from counters")
 
     first, second, third = (shop.writer.submit(*call) for call in ((keep, "a"), (greedy,), (keep, "c")))
     shaky.fail("'greedy'", times=2, rolls_back=True)
@@ -155,9 +168,10 @@ def test_a_transaction_lost_with_a_statement_runs_each_call_alone(shop: Store, s
         second.result()
 
 
+@plants_errors
 def test_a_call_that_ran_twice_answers_once_with_its_second_result(shop: Store, shaky: Shaky) -> None:
     def greedy(conn) -> str:
-        conn.raw.execute("insert into kept select 'greedy'")
+        conn.raw.execute("insert into counters(name, value) select 'greedy', count(*) from counters")
         return "greedy"
 
     first, second = shop.writer.submit(keep, "a"), shop.writer.submit(greedy)
@@ -166,14 +180,16 @@ def test_a_call_that_ran_twice_answers_once_with_its_second_result(shop: Store, 
     assert (first.result(), second.result(), kept(shop)) == ("a", "greedy", ["a", "greedy"])
 
 
+@plants_errors
 def test_a_transaction_lost_in_a_set_wise_call_runs_each_item_alone(shop: Store, shaky: Shaky) -> None:
     futures = [shop.writer.submit(keep_all, x) for x in "abc"]
-    shaky.fail("insert into kept", times=1, rolls_back=True)
+    shaky.fail("insert into counters", times=1, rolls_back=True)
     shop.writer.step()
 
     assert [f.result() for f in futures] == kept(shop) == ["a", "b", "c"]
 
 
+@plants_errors
 def test_the_lock_is_asked_for_again_until_it_is_free(shop: Store, shaky: Shaky) -> None:
     future = shop.writer.submit(keep, "a")
     shaky.fail("begin immediate", text="database is locked", times=3)
@@ -183,6 +199,7 @@ def test_the_lock_is_asked_for_again_until_it_is_free(shop: Store, shaky: Shaky)
     assert shaky.statements.count("begin immediate") >= 4
 
 
+@plants_errors
 def test_the_patience_of_the_connection_is_as_it_was(shop: Store) -> None:
     before = shop.write_now(lambda conn: conn.raw.execute("pragma busy_timeout").fetchone()[0])
     assert before > 0
@@ -190,6 +207,7 @@ def test_the_patience_of_the_connection_is_as_it_was(shop: Store) -> None:
     assert shop.writer._connection.raw.execute("pragma busy_timeout").fetchone()[0] == before
 
 
+@plants_errors
 def test_where_no_transaction_begins_every_caller_gets_the_error(shop: Store, shaky: Shaky) -> None:
     shop.write_now(lambda conn: conn.raw.execute("pragma busy_timeout = 20"))
     futures = [shop.writer.submit(keep, f"{n}") for n in range(2)]
@@ -200,6 +218,7 @@ def test_where_no_transaction_begins_every_caller_gets_the_error(shop: Store, sh
             future.result()
 
 
+@plants_errors
 def test_effects_run_after_the_commit_and_before_the_answer(shop: Store, shaky: Shaky) -> None:
     seen: list[str] = []
 
@@ -213,6 +232,7 @@ def test_effects_run_after_the_commit_and_before_the_answer(shop: Store, shaky: 
     assert seen == ["effect after commit", "answer"]
 
 
+@plants_errors
 @pytest.mark.parametrize("lost", ["call", "commit", "transaction"])
 def test_effects_of_what_was_rolled_back_never_run(shop: Store, shaky: Shaky, lost: str) -> None:
     seen: list[str] = []
@@ -223,7 +243,7 @@ def test_effects_of_what_was_rolled_back_never_run(shop: Store, shaky: Shaky, lo
         if what == "b" and lost == "call":
             raise ValueError("no")
         if what == "b" and lost == "transaction":
-            conn.raw.execute("insert into kept select 'greedy'")
+            conn.raw.execute("insert into counters(name, value) select 'greedy', count(*) from counters")
 
     for what in "abc":
         shop.writer.submit(write, what)
@@ -250,6 +270,7 @@ def test_an_effect_that_fails_costs_no_caller_its_answer(shop: Store) -> None:
     assert [x["log_level"] for x in logs] == ["error"]
 
 
+@plants_errors
 def test_a_checkpoint_that_fails_is_not_a_failed_commit(
     tmp_path: Path, clock: VirtualClock, shaky: Shaky, monkeypatch
 ) -> None:
@@ -257,8 +278,7 @@ def test_a_checkpoint_that_fails_is_not_a_failed_commit(
     store = open_store(tmp_path / "x.db", clock, connect=shaky.connect)
     shaky.fail("wal_checkpoint", text="disk I/O error")
     with structlog.testing.capture_logs() as logs:
-        store.write_now(lambda conn: conn.raw.execute("create table kept(what text)"))
-    assert store.write_now(keep, "a") == "a"
+        assert store.write_now(keep, "a") == "a"
     assert [x["log_level"] for x in logs] == ["error"]
     store.close()
 
@@ -326,7 +346,6 @@ def test_a_caller_that_went_away_costs_the_others_nothing(shop: Store) -> None:
 
 def test_a_closed_store_refuses_and_works_what_was_submitted(tmp_path: Path, clock: VirtualClock) -> None:
     store = open_store(tmp_path / "x.db", clock)
-    store.write_now(lambda conn: conn.raw.execute("create table kept(what text)"))
     waiting = store.writer.submit(keep, "a")
     store.close()
 
@@ -348,9 +367,8 @@ def test_threads_write_and_read_through_one_store(tmp_path: Path) -> None:
     store.open()
 
     async def go() -> list[str]:
-        await store.write(lambda conn: conn.raw.execute("create table kept(what text)") and None)
         await asyncio.gather(*(store.write(keep, f"{n}") for n in range(50)))
-        return await store.read(lambda conn: [r[0] for r in conn.raw.execute("select what from kept").fetchall()])
+        return await store.read(lambda conn: [r[0] for r in conn.raw.execute("select name from counters").fetchall()])
 
     try:
         assert sorted(asyncio.run(go()), key=int) == [f"{n}" for n in range(50)]

@@ -1,4 +1,4 @@
-"""A line of work at a desk whose clock the tests move, on each database."""
+"""A line of work at a desk whose clock the tests move."""
 
 from __future__ import annotations
 
@@ -8,11 +8,6 @@ from pathlib import Path
 import pytest
 from tests.stubs.agent_desk import a_desk
 from tests.stubs.line_of_work import LineOfWork
-
-
-@pytest.fixture(autouse=True)
-def _on_each(each_database: None) -> None:
-    """All of them."""
 
 
 @pytest.fixture

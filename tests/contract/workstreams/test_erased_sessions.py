@@ -8,6 +8,7 @@ from tests.stubs.line_of_work import CLAUDE, CODEX, LineOfWork, prompt, said, te
 from everkept.domain.erase import EventTarget, ProjectTarget, StreamTarget, SubjectTarget, Target
 from everkept.domain.ids import parse_event_id, parse_row_id
 from everkept.errors import NotFound, PacketGone
+from everkept.store.tables import metadata
 
 SECRET_WORD = "Plumtree"
 
@@ -28,7 +29,7 @@ def event_of_word(line: LineOfWork) -> EventTarget:
 
 def found_anywhere(line: LineOfWork) -> list[str]:
     """Tables that hold the word."""
-    tables = [name for (name,) in line.rows("select name from sqlite_master where type = 'table'")]
+    tables = [table.name for table in metadata.sorted_tables]
     return [
         t for t in tables
         if any(SECRET_WORD.lower() in repr(row).lower() for row in line.rows(f'select * from "{t}"'))

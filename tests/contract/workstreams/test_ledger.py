@@ -154,7 +154,8 @@ def test_no_write_waits_until_a_long_ledger_was_counted(line: LineOfWork, monkey
     only_read: list[bool] = []
 
     def counted(conn: Connection, workstreams: Sequence[int]) -> dict[int, tuple[int, int | None]]:
-        only_read.append(bool(conn.raw.execute("pragma query_only").fetchone()[0]))
+        asked = "pragma query_only" if conn.dialect.name == "sqlite" else "show transaction_read_only"
+        only_read.append(conn.raw.execute(asked).fetchone()[0] in (1, "on"))
         return ledger_sizes(conn, workstreams)
 
     monkeypatch.setattr("everkept.api.workstreams.ledger_sizes", counted)

@@ -10,9 +10,10 @@ import pytest
 
 from everkept.prove import checks
 from everkept.prove.checks import check, check_drained
+from everkept.prove.grounds import DATABASE
 from everkept.prove.record import Record, read_record
 from everkept.prove.scenarios import SCENARIOS
-from everkept.prove.stage import DATABASE, RECORD, Cast, Stage
+from everkept.prove.stage import RECORD, Cast, Stage
 from everkept.prove.torture import silence
 from everkept.store.sqlite import choose_driver, open_file
 

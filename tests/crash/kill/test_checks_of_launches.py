@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from everkept.prove.checks import check
+from everkept.prove.grounds import DATABASE
 from everkept.prove.scenarios_workstreams import WORKSTREAM_SCENARIOS
-from everkept.prove.stage import DATABASE, Stage
+from everkept.prove.stage import Stage
 from everkept.store.sqlite import choose_driver
 
 DAMAGES = {

@@ -26,13 +26,13 @@ async def attend(application: Application, stop: asyncio.Event) -> None:
     """What a server or a worker does beside its jobs, and the looks with it. Nothing is written into a checkout."""
     looking = asyncio.create_task(keep_up(application, application.settings.home, stop))
     try:
-        await application.attend(stop, _taker(application))
+        await application.attend(stop, taker_of(application))
     finally:
         looking.cancel()
         await asyncio.wait([looking])
 
 
-def _taker(application: Application) -> Take | None:
+def taker_of(application: Application) -> Take | None:
     """What takes in messages of NATS, where a server of it is set. Raises ExtraMissing without the extra `nats`."""
     if application.settings.nats.url is None:
         return None

@@ -77,6 +77,7 @@ PANELS: dict[str, tuple[Command, ...]] = {
         Command("db", "database:db", "Check or upgrade the store's file; print its schema.", has_commands=True),
         Command("backup", "backups:back_up", "Write the whole store to one file, also while it is in use."),
         Command("restore", "backups:restore", "Put a backup in the place of the store, which is kept beside."),
+        Command("move", "moving:move", "Move the memory between a file and PostgreSQL, while it is used."),
         Command("config", "settings:config", "Print each setting and where its value comes from."),
     ),
     "Prove": (

@@ -17,9 +17,10 @@ from everkept.doors.cli import backend, failures
 from everkept.doors.cli.options import DEFAULT_PROJECT, Json, Switch
 from everkept.doors.cli.screen import emit, say, warn
 from everkept.doors.cli.wording import count
-from everkept.errors import InvalidInput, exit_code
+from everkept.errors import EverkeptError, InvalidInput, StoreUnavailable, Unavailable, exit_code
 
 if TYPE_CHECKING:
+    from everkept.api.nats_state import Take
     from everkept.api.service import Service
     from everkept.bootstrap import Application
 
@@ -33,19 +34,24 @@ QUIET_S = 2.0
 async def serve(
     *,
     bind: Annotated[str | None, Parameter(help="Address and port, instead of the setting server.bind.")] = None,
-    worker: Annotated[bool, Parameter(help="Whether this process works jobs, too.")] = True,
+    workers: Annotated[
+        int | None,
+        Parameter(help="Jobs that are worked at once inside, instead of the setting work.slots; 0: HTTP alone."),
+    ] = None,
 ) -> None:
     """Serve HTTP, with a worker inside; SIGTERM drains and ends it."""
     sys.setswitchinterval(SWITCH_S)
-    settings = config.load(_environment(bind))
-    await backend.serve_http(settings, worker=worker)
+    settings = config.load(_environment(bind, workers))
+    await backend.serve_http(settings, worker=workers != 0)
 
 
-def _environment(bind: str | None) -> dict[str, str]:
+def _environment(bind: str | None, workers: int | None) -> dict[str, str]:
     environment = dict(os.environ)
     if bind is not None:
         environment.pop("EVERKEPT_BIND", None)
         environment["EVERKEPT_SERVER__BIND"] = bind
+    if workers:
+        environment["EVERKEPT_WORK__SLOTS"] = str(workers)
     return environment
 
 
@@ -65,9 +71,10 @@ async def worker(
     say(f"working the store in {settings.home}; " + ("ends when nothing is due" if until_idle else "Ctrl-C ends it"))
     async with backend.application(settings, worker=True, log_least="debug") as application:
         memory = await application.service(DEFAULT_PROJECT)
+        trouble = None
         with _stopping() as stop:
             if until_idle:
-                await _until_idle(application, memory, stop)
+                trouble = await _until_idle(application, memory, stop)
             else:
                 await _forever(application, stop)
         after = await memory.status()
@@ -76,6 +83,9 @@ async def worker(
     elif until_idle:
         dead = f", {count(len(after.given_up), 'job')} given up" if after.given_up else ""
         print(f"idle: {after.backlog_due:,} due, {after.backlog_armed:,} armed for later{dead}")
+    if trouble is not None:
+        warn(f"what waits in NATS and for NATS stays there: {trouble.message}")
+        return exit_code(trouble.code)
     return 0
 
 
@@ -131,9 +141,12 @@ async def _forever(application: Application, stop: asyncio.Event) -> None:
         await asyncio.wait([following])
 
 
-async def _until_idle(application: Application, memory: Service, stop: asyncio.Event) -> None:
-    """Take in what hooks left and work what is due. One that a hook started stays for the next hook."""
-    from everkept.doors.cli.checkouts import look_at_checkouts
+async def _until_idle(application: Application, memory: Service, stop: asyncio.Event) -> EverkeptError | None:
+    """Take in what hooks and NATS left, work what is due, and send what comes of it; why NATS could not be attended to.
+
+    One that a hook started stays for the next hook.
+    """
+    from everkept.doors.cli.checkouts import look_at_checkouts, taker_of
     from everkept.doors.cli.rule_files import follow
 
     async def busy() -> bool:
@@ -141,10 +154,30 @@ async def _until_idle(application: Application, memory: Service, stop: asyncio.E
         return bool(now.backlog_due or any(worker.running for worker in now.workers))
 
     await application.hooks().stay(_awake_s(), busy=busy, stopped=stop.is_set)
-    await _idle(memory, stop)
+    trouble = await _idle_with_nats(application, memory, stop, taker_of(application))
     await application.send_waiting_webhooks()
     await follow(application, application.settings.home)
     await look_at_checkouts(application, application.settings.home)
+    return trouble
+
+
+async def _idle_with_nats(
+    application: Application, memory: Service, stop: asyncio.Event, take: Take | None
+) -> EverkeptError | None:
+    """Until nothing is due, of which nothing waits for a NATS that cannot be reached."""
+    try:
+        async with application.nats_for_a_while(take) as nats:
+            if nats is not None:
+                await nats.take_events(stop)
+            await _idle(memory, stop)
+            if nats is not None:
+                await nats.publish(stop)
+    except StoreUnavailable:
+        raise
+    except Unavailable as error:
+        await _idle(memory, stop)
+        return error
+    return None
 
 
 async def _idle(memory: Service, stop: asyncio.Event) -> None:

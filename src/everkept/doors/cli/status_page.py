@@ -29,13 +29,16 @@ def status_page(now: v.Status, *, at: datetime | None = None) -> RenderableType:
 def _head(now: v.Status) -> Iterator[Text]:
     tripped = [check for check in now.checks if not check.ok]
     failing = now.store.get("failing")
-    ill = tripped or failing
+    troubles = list(_troubles(now))
+    ill = tripped or failing or troubles
     line = Text("● needs attention" if ill else "● healthy", style="bold yellow" if ill else "bold green")
     yield line.append(f"  Everkept {now.version}", style="default not bold")
     if failing:
         yield Text(f"  writes fail: {clean(str(failing))}", style="yellow")
     for check in tripped:
         yield Text(f"  {check.message}", style="yellow")
+    for trouble in troubles:
+        yield Text(f"  {clean(trouble)}", style="yellow")
     yield Text(f"  model {now.model} · embedder {now.embedder}", style="dim")
     yield Text(f"  {_store_line(now.store)}", style="dim")
     if now.store.get("degraded"):
@@ -45,6 +48,16 @@ def _head(now: v.Status) -> Iterator[Text]:
         yield Text(clean(words), style="yellow")
     if slow := now.store.get("slow_ms"):
         yield Text(f"  slow in the store: {', '.join(f'{clean(f)} {ms} ms' for f, ms in slow.items())}", style="dim")
+
+
+def _troubles(now: v.Status) -> Iterator[str]:
+    """What loses nothing, and wants a hand all the same."""
+    if now.price_unknown is not None:
+        yield now.price_unknown
+    if now.nats is not None and not now.nats.connected:
+        yield f"NATS at {now.nats.server}: {now.nats.trouble}"
+    if now.server is not None and now.server.deaf is not None:
+        yield f"other processes are not heard, and polled instead: {now.server.deaf}"
 
 
 def _store_line(store: dict[str, object]) -> str:
@@ -97,7 +110,31 @@ def _numbers(now: v.Status) -> Table:
     drawn.add_row("backlog", f"{count(now.backlog_due, 'job')} due{oldest} · {now.backlog_armed:,} armed for later")
     if now.nats is not None:
         drawn.add_row("NATS", clean(nats_words(now.nats)))
+    if now.unpublished is not None:
+        drawn.add_row("to publish", unpublished_words(now.unpublished))
+    if now.server is not None:
+        drawn.add_row("server", clean(server_words(now.server)))
     return drawn
+
+
+def unpublished_words(behind: v.Unpublished) -> str:
+    """What NATS does not have yet."""
+    if not behind.changes:
+        return "nothing: NATS has every change"
+    oldest = f", the oldest for {span(behind.oldest_s)}" if behind.oldest_s is not None else ""
+    return f"{count(behind.changes, 'change')} of {count(behind.projects, 'project')}{oldest}"
+
+
+def server_words(server: v.DatabaseServer) -> str:
+    """A database server's connections, and what there should be none of."""
+    used = f"{server.connections} of {server.connections_max} connections, {server.ours} of them ours"
+    each = f"{count(server.processes, 'process', 'processes')} of at most {server.each_max} each"
+    parts = [f"{used} ({each})"]
+    if server.deadlocks:
+        parts.append(f"{count(server.deadlocks, 'deadlock')} since it counts")
+    if server.conflicts:
+        parts.append(f"{count(server.conflicts, 'transaction')} of this process ended because of another")
+    return " · ".join(parts)
 
 
 def nats_words(nats: v.Nats) -> str:

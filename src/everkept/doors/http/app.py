@@ -37,8 +37,10 @@ from everkept.doors.http import (
     subjects,
     threads,
     webhooks,
+    workspaces,
     workstreams,
 )
+from everkept.doors.http.admin_key import AdminKey
 from everkept.doors.http.callers import Gatekeeper
 from everkept.doors.http.gate import Gate
 from everkept.doors.http.hosts import HostRules
@@ -51,7 +53,7 @@ from everkept.errors import EverkeptError
 # Tried in turn: messages first, as what happens most; episodes last, because of `/v1/{kind}/{id}/why`.
 _ROUTERS = (
     messages, threads, recall, facts, sessions, ingest, contexts, pages, handoffs, reviews, proposals,
-    workstreams, launches, offers, subjects, projects, changes, webhooks, jobs, status, episodes,
+    workstreams, launches, offers, subjects, projects, workspaces, changes, webhooks, jobs, status, episodes,
 )  # fmt: skip
 _DESCRIPTION = """Durable memory for AI agents: nothing lost, nothing twice, nothing hidden.
 
@@ -87,7 +89,7 @@ def create_app(application: Application, settings: Settings) -> FastAPI:
     app.router.routes.append(Route("/mcp", mcp, methods=["POST"], include_in_schema=False))
     app.router.routes.extend(routes())
     hosts = HostRules.of(settings.server.address[0], settings.server.allowed_hosts)
-    keeper = Gatekeeper(application=application, admin_key=settings.secrets.admin_key, key_needed=hosts.key_needed)
+    keeper = Gatekeeper(application=application, admin_key=AdminKey(settings), key_needed=hosts.key_needed)
     app.add_middleware(Gate, hosts=hosts, keeper=keeper, body_max_bytes=settings.server.body_max_bytes)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way to extend the document
     return app

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hmac
 from dataclasses import dataclass
 
 from everkept.api.service import Application
+from everkept.doors.http.admin_key import AdminKey
 from everkept.errors import Forbidden, Unauthorized
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/login"})
@@ -53,7 +53,7 @@ EVERYTHING = Caller(project=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gatekeeper:
     application: Application
-    admin_key: str | None
+    admin_key: AdminKey
     key_needed: bool
     """False on loopback without `server.allowed_hosts`: every program on this machine is then the operator."""
 
@@ -67,7 +67,7 @@ class Gatekeeper:
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
             raise Unauthorized("the Authorization header must read: Bearer <key>")
-        if self.admin_key is not None and hmac.compare_digest(token.encode(), self.admin_key.encode()):
+        if self.admin_key.opens(token):
             return EVERYTHING
         holder = await self.application.authenticate(token)
         if holder is None:

@@ -43,9 +43,21 @@ METRICS: Mapping[str, str] = {
     "everkept_nats_pending": "Messages of the stream of events that were not given to anybody yet.",
     "everkept_nats_unacknowledged": "Messages of it that were given and are not acknowledged.",
     "everkept_nats_redelivered": "Messages among those that were given more than once.",
+    "everkept_nats_unpublished": "Changes that NATS does not have yet, of all projects.",
+    "everkept_nats_unpublished_seconds": "For how long the oldest of them has waited; 0 where there is none.",
+    "everkept_server_connections": "Connections of everybody to the database server; absent where the store is a file.",
+    "everkept_server_connections_max": "Connections that it takes from whoever is no administrator.",
+    "everkept_processes": "Processes of this program on the database, each with `everkept_process_connections_max`.",
+    "everkept_process_connections_max": "Connections that one process opens to the database server at most.",
+    "everkept_deadlocks_total": "Deadlocks in the database since the server began to count; there should be none.",
+    "everkept_conflicts_total": "Transactions of this process that the server ended because of another one.",
+    "everkept_listening": "1 where this process hears of commits of others, which shortens its polls.",
+    "everkept_lane_lag_seconds": "For how long the lanes with due work have waited that wait longest, by rank.",
     "everkept_stage_seconds": "Time from opening to completion, by stage and quantile.",
 }
 """Every name that `/metrics` has, and what it means."""
+LANES_MAX = 5
+"""Lanes whose lag is measured."""
 _FAILURES = {"episode_failures": "summary", "fact_failures": "facts"}
 
 
@@ -67,6 +79,9 @@ class _StatusCollector(Collector):
         yield from _store(self._status)
         yield from _consumers(self._status)
         yield from _nats(self._status)
+        yield from _unpublished(self._status)
+        yield from _server(self._status)
+        yield from _lanes(self._status)
 
 
 def _totals(status: v.Status) -> Iterable[Metric]:
@@ -153,16 +168,46 @@ def _consumers(status: v.Status) -> Iterable[Metric]:
 
 
 def _nats(status: v.Status) -> Iterable[Metric]:
-    """Nothing where this process does not attend to NATS."""
-    if status.nats is None:
-        return
+    """Without a value where this process does not attend to NATS."""
+    nats = status.nats
+    names = ("connected", "pending", "unacknowledged", "redelivered")
+    for name in names:
+        yield _one(f"everkept_nats_{name}", None if nats is None else float(getattr(nats, name)))
+
+
+def _unpublished(status: v.Status) -> Iterable[Metric]:
+    """Without a value where nothing is published. Whichever process is asked, it tells of all of them."""
+    behind = status.unpublished
+    yield _one("everkept_nats_unpublished", None if behind is None else behind.changes)
+    yield _one("everkept_nats_unpublished_seconds", None if behind is None else behind.oldest_s or 0.0)
+
+
+def _server(status: v.Status) -> Iterable[Metric]:
+    """Without a value where the store is a file."""
+    server = status.server
     gauges = {
-        "everkept_nats_connected": float(status.nats.connected), "everkept_nats_pending": status.nats.pending,
-        "everkept_nats_unacknowledged": status.nats.unacknowledged,
-        "everkept_nats_redelivered": status.nats.redelivered,
+        "everkept_server_connections": "connections", "everkept_server_connections_max": "connections_max",
+        "everkept_processes": "processes", "everkept_process_connections_max": "each_max",
     }  # fmt: skip
-    for name, value in gauges.items():
-        yield GaugeMetricFamily(name, METRICS[name], value=value)
+    for name, field in gauges.items():
+        yield _one(name, None if server is None else getattr(server, field))
+    yield _one("everkept_listening", None if server is None else float(server.deaf is None))
+    for field in ("deadlocks", "conflicts"):
+        name = f"everkept_{field}_total"
+        value = None if server is None else getattr(server, field)
+        yield CounterMetricFamily(name.removesuffix("_total"), METRICS[name], value=value)
+
+
+def _lanes(status: v.Status) -> Iterable[Metric]:
+    """By rank and not by name: there may be as many lanes as subjects."""
+    lag = _gauge("everkept_lane_lag_seconds", "rank")
+    for rank, lane in enumerate(status.lanes[:LANES_MAX], 1):
+        lag.add_metric([str(rank)], lane["oldest_due_s"])
+    yield lag
+
+
+def _one(name: str, value: float | None) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, METRICS[name], value=value)
 
 
 def _slow(status: v.Status) -> Iterable[Metric]:

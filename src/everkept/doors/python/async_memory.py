@@ -669,6 +669,19 @@ class AsyncMemory:
         """Take a project to another workspace, made if there is none: it is then called `workspace/project`."""
         return await self._service.move_project(name, workspace=workspace)
 
+    async def ensure_workspace(self, name: str) -> v.Workspace:
+        """The workspace of this name, made if there is none."""
+        return await self._service.ensure_workspace(name)
+
+    async def ensure_project(
+        self, name: str, *, workspace: str = "default", settings: dict[str, Any] | None = None
+    ) -> v.Project:
+        """The project of this name in that workspace, both made if there are none.
+
+        `settings` are then its own; None leaves those it has. Raises Conflict where the name means another project.
+        """
+        return await self._service.ensure_project(name, workspace=workspace, settings=settings)
+
     async def find_merge(self, project: str) -> v.ProjectMerge | None:
         """The newest merge that a project had a part in: how far it is, and what it had to call otherwise."""
         return await self._service.find_merge(project)

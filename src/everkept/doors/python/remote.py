@@ -287,6 +287,15 @@ class RemoteService(RemoteAgentMemory, RemoteReviews, RemoteWorkstreams, RemoteD
         body = {"workspace": workspace}
         return self._read(v.Project, await self._wire.ask("POST", path_of("projects", name, "move"), body=body))
 
+    async def ensure_workspace(self, name: str) -> v.Workspace:
+        return self._read(v.Workspace, await self._wire.ask("PUT", path_of("workspaces", name), safe=True))
+
+    async def ensure_project(
+        self, name: str, *, workspace: str = "default", settings: dict[str, Any] | None = None
+    ) -> v.Project:
+        path, body = path_of("workspaces", workspace, "projects", name), given(settings=settings)
+        return self._read(v.Project, await self._wire.ask("PUT", path, body=body, safe=True))
+
     async def find_merge(self, project: str) -> v.ProjectMerge | None:
         raw = await self._wire.ask("GET", path_of("projects", project, "merge"))
         return None if raw == b"null" else self._read(v.ProjectMerge, raw)

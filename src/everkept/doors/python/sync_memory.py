@@ -610,6 +610,18 @@ class Memory(MemoryFacade):
         """Take a project to another workspace, made if there is none: it is then called `workspace/project`."""
         return self._loop.wait(self._inner.move_project(name, workspace=workspace))
 
+    def ensure_workspace(self, name: str) -> v.Workspace:
+        """The workspace of this name, made if there is none."""
+        return self._loop.wait(self._inner.ensure_workspace(name))
+
+    def ensure_project(
+        self, name: str, *, workspace: str = "default", settings: dict[str, Any] | None = None
+    ) -> v.Project:
+        """The project of this name in that workspace, both made if there are none.
+
+        `settings` are then its own; None leaves those it has. Raises Conflict where the name means another project."""
+        return self._loop.wait(self._inner.ensure_project(name, workspace=workspace, settings=settings))
+
     def find_merge(self, project: str) -> v.ProjectMerge | None:
         """The newest merge that a project had a part in: how far it is, and what it had to call otherwise."""
         return self._loop.wait(self._inner.find_merge(project))

@@ -39,7 +39,7 @@ WEATHER = (
     "provider_slow", "provider_limiting", "provider_down", "key_refused", "quota_exhausted", "model_unknown",
     "budget_spent",
 )  # fmt: skip
-_STORE = ("writes_fail", "disk_full", "store_locked")
+_STORE = ("memory_moved", "writes_fail", "disk_full", "store_locked")
 
 _TABLE = (
     # ---- the file and its machine
@@ -52,6 +52,11 @@ _TABLE = (
         id="store_newer", title="The store was made by a newer Everkept",
         means="Nothing is lost, and nothing is touched: this version refuses to open it.",
         mends="Install that version again: `pip install --upgrade everkept`.",
+    ),
+    Cause(
+        id="schema_newer", title="The schema is newer than this program",
+        means="Nothing is lost: the schema was made so that this version goes on with it, until all are upgraded.",
+        mends="Finish the upgrade: `pip install --upgrade everkept`, and restart each process that is older.",
     ),
     Cause(
         id="store_foreign", title="The file is a database of something else",
@@ -76,7 +81,7 @@ _TABLE = (
     Cause(
         id="connections_short", title="The database server has hardly a connection left",
         means="Nothing is lost; a process that starts or reconnects may be turned away and tries again.",
-        mends="Raise `max_connections`, run fewer processes, or put a pooler before the server.",
+        mends="Raise `max_connections` by as many as it says, run fewer processes, or put a pooler before the server.",
     ),
     Cause(
         id="transaction_idle", title="A transaction stands idle on the database server",
@@ -138,7 +143,17 @@ _TABLE = (
         id="writes_fail", title="The store cannot be written",
         means="What was accepted is safe; nothing new is accepted, and clients get an error.",
         mends="Free space, or give the file's owner the right to write; the next write tries again by itself.",
-        explained_by=("disk_full", "store_locked"),
+        explained_by=("memory_moved", "disk_full", "store_locked"),
+    ),
+    Cause(
+        id="memory_moved", title="The memory has moved to another database",
+        means="Nothing is lost: all of it is there. Here it is only read, and hooks keep what they could not deliver.",
+        mends="Set `EVERKEPT_DATABASE_URL` to where it is, and start again what uses the memory.",
+    ),
+    Cause(
+        id="move_unfinished", title="A move to another database was begun and is not finished",
+        means="Nothing is lost: the memory is used where it was, and keeps a list of what is written meanwhile.",
+        mends="`everkept move --to …` finishes it, `everkept move --cancel` ends it.",
     ),
     Cause(
         id="copies_kept", title="Copies beside the store hold what was erased since",
@@ -155,7 +170,7 @@ _TABLE = (
         id="no_worker", title="No worker is alive",
         means="Nothing is lost: what was said can be found, and waits to be remembered.",
         mends="`everkept serve` has a worker inside, `everkept worker` is one.",
-        explained_by=("writes_fail",),
+        explained_by=("memory_moved", "writes_fail"),
     ),
     Cause(
         id="lease_of_dead_worker", title="A dead or frozen worker still holds leases",
@@ -268,6 +283,11 @@ _TABLE = (
         id="budget_spent", title="The project's own budget for today is spent",
         means="Nothing is lost and no attempt is spent: questions wait for midnight (UTC).",
         mends="`everkept projects set PROJECT models.daily_tokens_max=…` (or `models.daily_usd_max`).",
+    ),
+    Cause(
+        id="price_unknown", title="A limit in money holds nothing back",
+        means="Nothing is lost, and nothing stops either: calls whose price nobody knows count for no dollar.",
+        mends="Limit tokens too, `models.daily_tokens_max`, or take a model whose price is known.",
     ),
     # ---- deliveries
     Cause(

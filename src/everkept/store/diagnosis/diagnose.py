@@ -15,18 +15,31 @@ from everkept.store.connection import Connection
 from everkept.store.copy import opened
 from everkept.store.database import Database, reading
 from everkept.store.described import described
-from everkept.store.diagnosis import agents, deliveries, nats, place, recallable, server, timers, weather, work
+from everkept.store.diagnosis import (
+    agents,
+    deliveries,
+    moves,
+    nats,
+    place,
+    recallable,
+    schema,
+    server,
+    timers,
+    weather,
+    work,
+)
 from everkept.store.diagnosis.causes import Finding, without_symptoms
 from everkept.store.diagnosis.look import AgentsAround, Look
 from everkept.store.dialect import sqlite_dialect
 from everkept.store.status import LaneRow, WorkerRow, read_lanes, read_workers
 
 CHECKS: tuple[Callable[[Connection, Look], list[Finding]], ...] = (
-    place.clock_moved, place.several_machines, place.copies_kept,
+    schema.newer_schema, place.clock_moved, place.several_machines, place.copies_kept, moves.move_out,
     work.no_worker, work.paused, work.leases_of_dead_workers, work.worker_too_old, work.sweeps_failing,
     work.backlog_growing, work.given_up, work.no_vectors, work.conflicts_unjudged, work.erases,
     deliveries.webhooks, deliveries.consumers_left_behind, nats.streams, nats.changes_missing,
-    weather.circuits, weather.slow, weather.budgets, timers.nothing_scheduled,
+    weather.circuits, weather.slow, weather.budgets, weather.limits_without_price,
+    timers.nothing_scheduled,
     agents.around_the_store,
 )  # fmt: skip
 

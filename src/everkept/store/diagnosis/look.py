@@ -113,6 +113,8 @@ class Look:
     """How its writer syncs; None where nobody here has it open for writing."""
     pools: Mapping[Uses, str | None] = field(default_factory=dict)
     """Whose circuit the model and the embedder use."""
+    unpriced: str | None = None
+    """The model, where nobody knows its price."""
     project: str = "default"
     subject: str | None = None
     """Whose facts are asked after: then each that is held back is a finding."""

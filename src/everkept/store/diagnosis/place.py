@@ -12,8 +12,9 @@ from everkept.store.connection import Connection
 from everkept.store.copy import opened
 from everkept.store.diagnosis.causes import Finding
 from everkept.store.diagnosis.look import Look, Surroundings
+from everkept.store.diagnosis.moves import moving_in
 from everkept.store.inspection import FREE_BYTES_MIN, check_full_text, check_integrity, check_references
-from everkept.store.migrate import SCHEMA
+from everkept.store.migrate import MOVING_IN, SCHEMA, is_newer_and_known, read_oldest_program
 
 BUSY_S = 3.0
 """How long a look waits for a lock that somebody else holds."""
@@ -95,7 +96,9 @@ def damaged(path: Path, what: str) -> Finding:
 def schema_of(raw: Any, path: Path, known: int = SCHEMA) -> Finding | None:
     """Why this program cannot read what is in the file; None where it can."""
     found = raw.execute(_VERSION).fetchone()[0]
-    if found > known:
+    if found == MOVING_IN:
+        return moving_in(str(path))
+    if found > known and not is_newer_and_known(found, known, read_oldest_program(raw, found)):
         return Finding(
             cause="store_newer", what=f"{path} has schema {found}, and this Everkept knows {known}", since=None,
             evidence={"schema": found, "known": known}, mend="pip install --upgrade everkept", blind=True,

@@ -13,6 +13,7 @@ from everkept.store.diagnosis.causes import Finding
 from everkept.store.diagnosis.look import Look
 from everkept.store.effective import effective
 from everkept.store.hidden import SHOWN_FACT
+from everkept.store.project_names import shown
 from everkept.store.projects import shown_name
 
 REPEATED = "repeated"
@@ -34,12 +35,12 @@ _FROM = """from facts f join subjects u on u.id = f.subject_id
 _COUNTS = text(f"""
 select f.subject_id, u.name, {_REASON} as reason, count(*), max(f.id), min(f.recorded_at), min(f.valid_from)
 {_FROM} group by f.subject_id, u.name, 3""")
-_PROJECTS = text("select id, name, settings from projects where erased_at is null order by id")
-_NAMESAKES = text("""
-select p.name, u.name, count(*) from facts f join subjects u on u.id = f.subject_id
+_PROJECTS = text(f"select p.id, {shown('p')}, p.settings from projects p where p.erased_at is null order by p.id")
+_NAMESAKES = text(f"""
+select {shown("p")}, u.name, count(*) from facts f join subjects u on u.id = f.subject_id
   join projects p on p.id = f.project_id
 where lower(u.name) = lower(:subject) and u.erased_at is null and p.erased_at is null
-  and not (p.name = :project and u.name = :subject) group by p.name, u.name order by count(*) desc""")
+  and not ({shown("p")} = :project and u.name = :subject) group by p.id, u.name order by count(*) desc""")
 
 _MENDS = {
     "fact_erased": "nothing: an erase cannot be undone",

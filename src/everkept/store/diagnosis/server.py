@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from sqlalchemy import text
@@ -10,14 +11,12 @@ from everkept.errors import EverkeptError, StoreNotSupported
 from everkept.store.connection import Connection
 from everkept.store.diagnosis.causes import Finding
 from everkept.store.diagnosis.look import Look
+from everkept.store.diagnosis.moves import moving_in
+from everkept.store.server_state import EACH_MAX, read_server
 
 ROOM = 0.2
 """The part of a server's connections that is to be free: administrators and a rolling restart need some."""
 IDLE_US = 30_000_000
-_CONNECTIONS = text("""
-select count(*), current_setting('max_connections')::int,
-  count(*) filter (where application_name like 'everkept%') from pg_stat_activity
-where backend_type = 'client backend'""")
 _IDLE = text("""
 select application_name, (extract(epoch from min(xact_start)) * 1000000)::bigint as since from pg_stat_activity
 where state = 'idle in transaction' and datname = current_database() and pid <> pg_backend_pid()
@@ -32,7 +31,7 @@ def around(conn: Connection, look: Look) -> list[Finding]:
     """Over an open connection."""
     return [
         *([_writes_fail(look.failing)] if look.failing else []),
-        *_connections(conn), *_idle(conn), *_unsafe(conn), *_mighty(conn),
+        *_connections(conn, look), *_idle(conn), *_unsafe(conn), *_mighty(conn),
     ]  # fmt: skip
 
 
@@ -43,14 +42,33 @@ def _writes_fail(why: str) -> Finding:
     )  # fmt: skip
 
 
-def _connections(conn: Connection) -> list[Finding]:
-    used, most, ours = conn.first(_CONNECTIONS) or (0, 1, 0)
-    if used < most * (1 - ROOM):
+def _connections(conn: Connection, look: Look) -> list[Finding]:
+    """Hardly one is left, or hardly one would be once each of our processes has opened all that it may.
+
+    Behind a pooler what they open are not the server's.
+    """
+    now = read_server(conn)
+    assert now is not None
+    pooled = look.settings.database_direct_url is not None
+    if now.connections >= now.connections_max * (1 - ROOM):
+        used = f"{now.connections} of the server's {now.connections_max} connections"
+        what = f"{used} are in use, {now.ours} of them ours"
+    elif now.could_be > now.connections_max and not pooled:
+        what = (
+            f"{now.processes} processes may open {now.processes * EACH_MAX} connections, others have"
+            f" {now.connections - now.ours}, and the server takes {now.connections_max}"
+        )
+    else:
         return []
+    needed = math.ceil(max(now.connections, now.could_be) / (1 - ROOM))
     return [Finding(
-        cause="connections_short", what=f"{used} of the server's {most} connections are in use, {ours} of them ours",
-        since=None, evidence={"used": used, "max_connections": most, "ours": ours},
-        mend="raise max_connections, run fewer processes, or put a pooler before the server",
+        cause="connections_short", what=what, since=None,
+        evidence={
+            "used": now.connections, "connections_max": now.connections_max, "ours": now.ours,
+            "processes": now.processes, "could_be": now.could_be,
+        },
+        mend=f"raise max_connections by {needed - now.connections_max} or more, run fewer processes, or put a pooler"
+        " before the server",
     )]  # fmt: skip
 
 
@@ -88,6 +106,8 @@ def _mighty(conn: Connection) -> list[Finding]:
 def unreachable(name: str, error: EverkeptError) -> Finding:
     """Why the database could not even be opened."""
     if isinstance(error, StoreNotSupported):
+        if error.details.get("moving_in"):
+            return moving_in(name)
         if "found" not in error.details:
             return Finding(
                 cause="store_missing", what=f"{name}: {error.message}", since=None, blind=True,

@@ -10,6 +10,7 @@ from sqlalchemy import TextClause, text
 
 from everkept.domain.ids import event_id, row_id
 from everkept.store.connection import Connection
+from everkept.store.project_names import shown
 from everkept.store.projects import shown_name
 
 ROWS_AT_ONCE: Final = 50
@@ -37,11 +38,13 @@ class _Source:
     name: Callable[[Any, Any], str]
     erase: Callable[[str, str, Any], str]
     """(id, project, what belongs to it) → what to do."""
+    before: tuple[Any, Any] = (-1, -1)
+    """Keys of their types that are before all others."""
 
 
 def _rows(a: str, b: str, belongs: str, parts: str, tables: str) -> TextClause:
     return text(f"""
-select {a}, {b}, p.name, {belongs}, {parts} from {tables}
+select {a}, {b}, {shown("p")}, {belongs}, {parts} from {tables}
 where ({a}, {b}) > (:a, :b) order by 1, 2 limit :limit""")
 
 
@@ -147,7 +150,7 @@ _SOURCES: Final = (
                      "entities n join projects p on p.id = n.project_id join subjects u on u.id = n.subject_id"),
     ),
     _Source(
-        kind="folder", name=lambda sign, _: f"known by its {sign}", erase=_erase_project,
+        kind="folder", name=lambda sign, _: f"known by its {sign}", erase=_erase_project, before=("", ""),
         rows=_rows("a.kind", "a.value", "null", _joined("a.value"),
                      "project_aliases a join projects p on p.id = a.project_id"),
     ),
@@ -167,8 +170,7 @@ _SOURCES: Final = (
 def kept_texts(conn: Connection) -> Iterator[KeptText]:
     """Each piece is one short read, so that a large store is neither held in memory nor kept from its checkpoints."""
     for source in _SOURCES:
-        a: Any = -1
-        b: Any = -1
+        a, b = source.before
         while rows := conn.rows(source.rows, {"a": a, "b": b, "limit": ROWS_AT_ONCE}):
             for a, b, project, belongs, words in rows:
                 id_, named = source.name(a, b), str(shown_name(project))

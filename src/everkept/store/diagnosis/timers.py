@@ -14,17 +14,18 @@ from everkept.store.connection import Connection, Row
 from everkept.store.diagnosis.causes import Finding
 from everkept.store.diagnosis.look import Look
 from everkept.store.effective import effective
+from everkept.store.project_names import shown
 
 GRACE_S = 120.0
-_UNTIMED = text("""
-select p.name, s.name, p.settings, s.settings, s.last_recorded_at, s.last_seq - s.covered_seq, s.pending_tokens,
+_UNTIMED = text(f"""
+select {shown("p")}, s.name, p.settings, s.settings, s.last_recorded_at, s.last_seq - s.covered_seq, s.pending_tokens,
   s.end_through > s.covered_seq, j.state
 from streams s join projects p on p.id = s.project_id join subjects u on u.id = s.subject_id
   left join jobs j on j.kind = 'open_window' and j.key = cast(s.id as text)
 where s.covered_seq < s.last_seq and s.erased_at is null and p.erased_at is null and u.erased_at is null
   and coalesce(j.state, 'none') not in ('waiting', 'ready', 'leased', 'dead') order by s.last_recorded_at""")
-_SKIPPED = text("""
-select p.name, s.name, p.settings, s.settings, min(w.opened_at), sum(w.end_seq - w.start_seq + 1), 0, 0, 'done'
+_SKIPPED = text(f"""
+select {shown("p")}, s.name, p.settings, s.settings, min(w.opened_at), sum(w.end_seq - w.start_seq + 1), 0, 0, 'done'
 from windows w join streams s on s.id = w.stream_id join projects p on p.id = s.project_id
   join subjects u on u.id = s.subject_id
 where w.skipped_because is not null and s.erased_at is null and p.erased_at is null and u.erased_at is null

@@ -11,6 +11,8 @@ from sqlalchemy import text
 from everkept.store.connection import Connection
 from everkept.store.diagnosis.causes import Finding
 from everkept.store.diagnosis.look import Look
+from everkept.store.money_limits import limited_in_money_alone
+from everkept.store.project_names import shown
 from everkept.store.providers import list_providers
 
 DAY_US = 86_400_000_000
@@ -35,10 +37,10 @@ select step, replied_at - asked_at from replies where replied_at > :since and te
 order by replied_at desc limit :limit""")
 _TROUBLED = text("""
 select kind, history from jobs where history <> '[]' and (finished_at is null or finished_at > :since)
-  and uses = 'model' order by finished_at desc limit :limit""")
-_OVER_BUDGET = text("""
-select p.name, count(*), min(j.error) from jobs j join projects p on p.id = j.project_id
-where j.state = 'waiting' and j.error_class = 'over_budget' group by p.name order by p.name""")
+  and uses = 'model' order by finished_at desc nulls last limit :limit""")
+_OVER_BUDGET = text(f"""
+select {shown("p")}, count(*), min(j.error) from jobs j join projects p on p.id = j.project_id
+where j.state = 'waiting' and j.error_class = 'over_budget' group by 1 order by 1""")
 
 
 def circuits(conn: Connection, look: Look) -> list[Finding]:
@@ -141,3 +143,19 @@ def budgets(conn: Connection, _look: Look) -> list[Finding]:
         )
         for name, jobs, error in conn.rows(_OVER_BUDGET)
     ]  # fmt: skip
+
+
+def limits_without_price(conn: Connection, look: Look) -> list[Finding]:
+    """A day's dollars are limited and its tokens are not, and no call counts for a dollar."""
+    if look.unpriced is None:
+        return []
+    found = limited_in_money_alone(conn, look.settings)
+    words = found.in_words(look.unpriced)
+    if words is None:
+        return []
+    mends = ["EVERKEPT_MODELS__DAILY_TOKENS_MAX=…"] if found.everywhere else []
+    mends += [f"everkept projects set {name} models.daily_tokens_max=…" for name in found.projects[:1]]
+    return [Finding(
+        cause="price_unknown", what=words, since=None, mend="; ".join(mends),
+        evidence={"model": look.unpriced, "projects": len(found.projects)},
+    )]  # fmt: skip

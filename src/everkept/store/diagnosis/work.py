@@ -13,6 +13,7 @@ from everkept.store.connection import Connection, Row
 from everkept.store.diagnosis.causes import Finding
 from everkept.store.diagnosis.look import Look
 from everkept.store.pauses import list_pauses
+from everkept.store.project_names import shown
 
 OVERDUE_US = 120_000_000
 """Due work that nobody has begun for so long is waiting for somebody."""
@@ -144,15 +145,15 @@ def backlog_growing(conn: Connection, look: Look) -> list[Finding]:
 
 # ---- what was given up
 
-_DEAD = text("""
-select j.id, j.kind, j.key, coalesce(j.error_class, 'internal'), j.error, j.finished_at, p.name,
+_DEAD = text(f"""
+select j.id, j.kind, j.key, coalesce(j.error_class, 'internal'), j.error, j.finished_at, {shown("p")},
   w.summary_at is not null and w.facts_at is null, w.id
 from jobs j join projects p on p.id = j.project_id
   left join windows w on j.kind in ('extract_facts', 'summarise_episode')
     and w.id = cast(substr(j.key, 1, instr(j.key, '.') - 1) as bigint)
 where j.state = 'dead' order by j.finished_at""")
-_FACTS_TROUBLED = text("""
-select j.id, j.kind, j.key, coalesce(j.error_class, 'internal'), j.error, j.created_at, p.name, 1, w.id
+_FACTS_TROUBLED = text(f"""
+select j.id, j.kind, j.key, coalesce(j.error_class, 'internal'), j.error, j.created_at, {shown("p")}, 1, w.id
 from jobs j join projects p on p.id = j.project_id
   join windows w on w.id = cast(substr(j.key, 1, instr(j.key, '.') - 1) as bigint)
 where j.state in ('waiting', 'ready', 'leased') and j.kind = 'extract_facts' and j.attempts > 1

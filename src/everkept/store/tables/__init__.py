@@ -9,8 +9,9 @@ from __future__ import annotations
 from everkept.store.tables import agents, conversation, delivery, merges, reviews, work, workstreams
 from everkept.store.tables.columns import metadata
 from everkept.store.tables.full_text import FULL_TEXT_POSTGRES, FULL_TEXT_SQLITE
+from everkept.store.tables.vectors import VECTORS_POSTGRES
 
 __all__ = [
-    "FULL_TEXT_POSTGRES", "FULL_TEXT_SQLITE", "agents", "conversation", "delivery", "merges", "metadata", "reviews",
-    "work", "workstreams",
+    "FULL_TEXT_POSTGRES", "FULL_TEXT_SQLITE", "VECTORS_POSTGRES", "agents", "conversation", "delivery", "merges",
+    "metadata", "reviews", "work", "workstreams",
 ]  # fmt: skip

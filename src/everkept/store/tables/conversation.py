@@ -235,6 +235,7 @@ vectors = Table(
     Column("passage_id", ID, ForeignKey("passages.id"), nullable=False),
     Column("model", Text, nullable=False),
     project(),
+    Column("subject_id", ID, nullable=False),
     Column("own", LargeBinary, nullable=False),  # of the passage's own text; sign bits or int8 (recall/vectors.py)
     Column("around", LargeBinary, nullable=False),  # with the turns before it
     PrimaryKeyConstraint("passage_id", "model"),

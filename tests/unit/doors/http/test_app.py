@@ -113,6 +113,8 @@ ROUTES: list[tuple[str, str, str, Any, int]] = [
     ("update_project", "PATCH", "/v1/projects/default", {"settings": {}}, 200),
     ("merge_project", "POST", "/v1/projects/second/merge", {"into": "default", "dry_run": True}, 202),
     ("move_project", "POST", "/v1/projects/default/move", {"workspace": "research"}, 200),
+    ("ensure_workspace", "PUT", "/v1/workspaces/research", None, 200),
+    ("ensure_project", "PUT", "/v1/workspaces/research/projects/bot", {"settings": {"window.idle_s": 9}}, 200),
     ("find_merge", "GET", "/v1/projects/default/merge", None, 200),
     ("erase_project", "DELETE", "/v1/projects/default?dry_run=true", None, 200),
     ("list_keys", "GET", "/v1/keys", None, 200),

@@ -114,9 +114,10 @@ def test_allowed_hosts_on_loopback_need_a_key() -> None:
 
 def test_the_admin_key_opens_every_project() -> None:
     door = DoorClient(
-        tokens={"good": "mine"}, EVERKEPT_BIND="0.0.0.0:7411", EVERKEPT_ADMIN_KEY="root", url="http://10.0.0.7:7411"
-    )
-    response = door("GET", "/v1/status?project=mine", headers={"Authorization": "Bearer root"})
+        tokens={"good": "mine"}, EVERKEPT_BIND="0.0.0.0:7411", EVERKEPT_ADMIN_KEY="the-operators-own-key",
+        url="http://10.0.0.7:7411",
+    )  # fmt: skip
+    response = door("GET", "/v1/status?project=mine", headers={"Authorization": "Bearer the-operators-own-key"})
     assert response.status_code == 200
 
 

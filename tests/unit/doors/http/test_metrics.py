@@ -11,7 +11,7 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 from tests.stubs.fake_service import FakeApplication
 
-from everkept.api.views import Consumer, Nats
+from everkept.api.views import Consumer, DatabaseServer, Nats, Unpublished
 from everkept.doors.http.metrics import METRICS, render
 
 MONITORING = Path(__file__).parents[4] / "monitoring"
@@ -23,8 +23,16 @@ NATS = Nats(
 )  # fmt: skip
 
 
+SERVER = DatabaseServer(
+    connections=40, connections_max=97, ours=18, processes=3, each_max=6, deadlocks=1, conflicts=2, deaf=None
+)
+UNPUBLISHED = Unpublished(projects=2, changes=7, oldest_s=12.5)
+LANES = [{"project": "p", "subject": f"s{n}", "ready": 1, "running": 0, "oldest_due_s": 100.0 - n} for n in range(20)]
+
+
 def _samples(**changed: Any) -> dict[tuple[str, str], float]:
-    status = asyncio.run(FakeApplication().services["default"].status()).model_copy(update={"nats": NATS, **changed})
+    figures = {"nats": NATS, "server": SERVER, "unpublished": UNPUBLISHED, "lanes": LANES, **changed}
+    status = asyncio.run(FakeApplication().services["default"].status()).model_copy(update=figures)
     families = text_string_to_metric_families(render(status).decode())
     return {
         (sample.name, ",".join(sample.labels.values())): sample.value
@@ -53,7 +61,31 @@ def test_nats_is_measured_where_this_process_attends_to_it() -> None:
     assert [samples[f"everkept_nats_{name}", ""] for name in ("pending", "unacknowledged", "redelivered")] == [3, 2, 1]
     down = _samples(nats=NATS.model_copy(update={"connected": False, "trouble": "connection refused"}))
     assert down["everkept_nats_connected", ""] == 0
-    assert not any(name.startswith("everkept_nats") for name, _ in _samples(nats=None))
+    assert not any(name.startswith("everkept_nats") for name, _ in _samples(nats=None, unpublished=None))
+
+
+def test_what_nats_lacks_is_measured_by_whoever_is_asked() -> None:
+    samples = _samples(nats=None)
+    assert (samples["everkept_nats_unpublished", ""], samples["everkept_nats_unpublished_seconds", ""]) == (7, 12.5)
+    none = _samples(unpublished=UNPUBLISHED.model_copy(update={"changes": 0, "oldest_s": None}))
+    assert none["everkept_nats_unpublished_seconds", ""] == 0
+
+
+def test_a_database_server_is_measured_where_the_store_is_on_one() -> None:
+    samples = _samples()
+    figures = ("server_connections", "server_connections_max", "processes", "process_connections_max")
+    assert [samples[f"everkept_{name}", ""] for name in figures] == [40, 97, 3, 6]
+    totals = [samples[f"everkept_{name}_total", ""] for name in ("deadlocks", "conflicts")]
+    assert [*totals, samples["everkept_listening", ""]] == [1, 2, 1]
+    deaf = _samples(server=SERVER.model_copy(update={"deaf": "connection refused"}))
+    assert deaf["everkept_listening", ""] == 0
+    file = {name for name, _ in _samples(server=None)}
+    assert not file & {f"everkept_{name}" for name in (*figures, "listening", "deadlocks_total", "conflicts_total")}
+
+
+def test_lanes_are_measured_by_rank_however_many_tenants_wait() -> None:
+    lags = {rank: value for (name, rank), value in _samples().items() if name == "everkept_lane_lag_seconds"}
+    assert lags == {"1": 100, "2": 99, "3": 98, "4": 97, "5": 96}
 
 
 def test_every_metric_of_the_dashboard_and_the_alerts_is_there() -> None:
@@ -66,8 +98,10 @@ def test_every_metric_of_the_dashboard_and_the_alerts_is_there() -> None:
 def test_the_alerts_name_each_thing_that_needs_somebody() -> None:
     _, *rules = (MONITORING / "alerts.yml").read_text().split("- alert: ")
     assert [rule.split()[0] for rule in rules] == [
-        "EverkeptDueWorkOld", "EverkeptEpisodeFailures", "EverkeptFactFailures", "EverkeptStuck", "EverkeptDeadLetters",
-        "EverkeptCircuitOpen", "EverkeptWebhookFailing", "EverkeptDiskLow", "EverkeptStoreFailing",
+        "EverkeptDueWorkOld", "EverkeptLaneLag", "EverkeptEpisodeFailures", "EverkeptFactFailures", "EverkeptStuck",
+        "EverkeptDeadLetters", "EverkeptCircuitOpen", "EverkeptWebhookFailing", "EverkeptDiskLow",
+        "EverkeptStoreFailing", "EverkeptConnectionsShort", "EverkeptDeadlocks", "EverkeptDeaf", "EverkeptNatsDown",
+        "EverkeptNatsBehind",
     ]  # fmt: skip
     for rule in rules:
         assert [rule.count(f" {word}: ") for word in ("expr", "summary", "description")] == [1, 1, 1]

@@ -12,8 +12,8 @@ from schemathesis.specs.openapi.checks import (
 )
 from tests.stubs.door_client import DoorClient
 
-ADMIN = {"Authorization": "Bearer root"}
-DOOR = DoorClient(EVERKEPT_SERVER__ALLOWED_HOSTS="testserver", EVERKEPT_ADMIN_KEY="root")
+ADMIN = {"Authorization": "Bearer the-operators-own-key"}
+DOOR = DoorClient(EVERKEPT_SERVER__ALLOWED_HOSTS="testserver", EVERKEPT_ADMIN_KEY="the-operators-own-key")
 schema = schemathesis.openapi.from_asgi("/openapi.json", DOOR.app, headers=ADMIN)
 CHECKS = [
     checks.not_a_server_error,

@@ -180,6 +180,8 @@ def test_everything_else_answers(memory: Memory) -> None:
     assert memory.merge_project("two", into="default", dry_run=True).state == "planned"
     assert memory.find_merge("default") is None
     assert memory.move_project("two", workspace="research").name == "research/two"
+    assert memory.ensure_workspace("research").name == "research"
+    assert memory.ensure_project("bot", workspace="research").name == "research/bot"
     key = memory.create_key("laptop")
     assert [each["id"] for each in memory.api_keys()] == [key.id]
     memory.revoke_key(key.id)

@@ -9,12 +9,488 @@ revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
+works_with = 1
 
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+BEFORE_TABLES: dict[str, tuple[str, ...]] = {
+    "sqlite": (),
+    "postgresql": (
+        (
+            "create function instr(hay text, needle text) returns int language sql immutable parallel "
+            "safe as $$ select strpos(hay, needle) $$"
+        ),
+        (
+            "create function min(a bigint, b bigint) returns bigint language sql immutable strict "
+            "parallel safe as $$ select least(a, b) $$"
+        ),
+        (
+            "create function max(a bigint, b bigint) returns bigint language sql immutable strict "
+            "parallel safe as $$ select greatest(a, b) $$"
+        ),
+        (
+            "create function numbers(list text) returns table(value bigint) language sql immutable "
+            "strict parallel safe rows 20 as $$ select v::bigint from "
+            "json_array_elements_text(list::json) v $$"
+        ),
+        (
+            "create function numbers(list text, key text) returns table(value bigint) language sql "
+            "immutable strict parallel safe rows 20 as $$ select v::bigint from "
+            "json_array_elements_text(list::json->key) v $$"
+        ),
+        (
+            "create function words(list text) returns table(value text) language sql immutable strict "
+            "parallel safe rows 20 as $$ select v from json_array_elements_text(list::json) v $$"
+        ),
+        (
+            "create function objects(list text) returns table(value text) language sql immutable strict"
+            " parallel safe rows 20 as $$ select v::text from json_array_elements(list::json) v $$"
+        ),
+        (
+            "create function number_pairs(list text) returns table(one bigint, two bigint) language sql"
+            " immutable strict parallel safe rows 20 as $$ select (v->>0)::bigint, (v->>1)::bigint from"
+            " json_array_elements(list::json) v $$"
+        ),
+        (
+            "create function word_pairs(list text) returns table(one text, two text) language sql "
+            "immutable strict parallel safe rows 20 as $$ select v->>0, v->>1 from "
+            "json_array_elements(list::json) v $$"
+        ),
+        (
+            "create function word_in(object text, key text) returns text language sql immutable "
+            "parallel safe as $$ select object::json->>key $$"
+        ),
+        (
+            "create function word_at(list text, place int) returns text language sql immutable parallel"
+            " safe as $$ select list::json->>place $$"
+        ),
+        (
+            "create function number_in(object text, key text) returns bigint language sql immutable "
+            "parallel safe as $$ select (object::json->>key)::numeric::bigint $$"
+        ),
+        (
+            "create function flag_in(object text, key text) returns boolean language sql immutable "
+            "parallel safe as $$ select (object::json->>key) in ('true', '1') $$"
+        ),
+        (
+            "create function flag_in(object text, outer_key text, key text) returns boolean language "
+            "sql immutable parallel safe as $$ select (object::json->outer_key->>key) in ('true', '1') "
+            "$$"
+        ),
+    ),
+}
+AFTER_TABLES: dict[str, tuple[str, ...]] = {
+    "sqlite": (
+        (
+            "create virtual table passage_text using fts5(scope, speaker, own, said, before, tokenize ="
+            " \"ascii tokenchars '_-./:@&+#'\", detail = column, columnsize = 0)"
+        ),
+        ("insert into passage_text(passage_text, rank) values('secure-delete', 1)"),
+        ("create virtual table passage_terms using fts5vocab(passage_text, 'row')"),
+    ),
+    "postgresql": (
+        (
+            "create table passage_index (passage_id bigint primary key, project_id bigint not null, "
+            "subject_id bigint not null, stream_id bigint, kind text not null, lexemes tsvector not "
+            "null)"
+        ),
+        ("create index ix_passage_index_lexemes on passage_index using gin (lexemes)"),
+        (
+            "create table passage_text (id bigint primary key, speaker text not null, own text not "
+            "null, said text not null, before text not null)"
+        ),
+        ('create table passage_terms (term text collate "C" primary key, passages bigint not null)'),
+        ("create table passage_totals (id int primary key, passages bigint not null, terms bigint not null)"),
+        ("create extension if not exists vector"),
+        (
+            "alter table vectors add column signs bit varying generated always as (case when "
+            "octet_length(around) between 1 and 64 then ('x' || encode(around, 'hex'))::bit varying "
+            "end) stored"
+        ),
+        ("alter table vectors add column written bigint not null generated by default as identity"),
+        (
+            "create function renumber_vector() returns trigger language plpgsql as $$ begin new.written"
+            " = nextval(pg_get_serial_sequence('vectors', 'written')); return new; end $$"
+        ),
+        (
+            "create trigger vectors_renumbered before update of around, project_id, subject_id on "
+            "vectors for each row execute function renumber_vector()"
+        ),
+        (
+            "create index ix_vectors_written on vectors (project_id, model, written) include "
+            "(passage_id, subject_id, signs) where signs is not null"
+        ),
+        (
+            "create index ix_vectors_subject on vectors (subject_id, model) include (passage_id, "
+            "project_id, written, signs) where signs is not null"
+        ),
+        ("create index ix_passages_hidden on passages (id) where hidden"),
+        (
+            'create table vector_graphs (project_id bigint not null, model text collate "C" not null, '
+            "written_until bigint not null, name text not null, primary key (project_id, model))"
+        ),
+        ("alter table api_keys enable row level security"),
+        ("alter table api_keys force row level security"),
+        (
+            "create policy of_reached_projects on api_keys using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table changes enable row level security"),
+        ("alter table changes force row level security"),
+        (
+            "create policy of_reached_projects on changes using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table consumers enable row level security"),
+        ("alter table consumers force row level security"),
+        (
+            "create policy of_reached_projects on consumers using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table embeddings enable row level security"),
+        ("alter table embeddings force row level security"),
+        (
+            "create policy of_reached_projects on embeddings using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table erasures enable row level security"),
+        ("alter table erasures force row level security"),
+        (
+            "create policy of_reached_projects on erasures using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table natural_keys enable row level security"),
+        ("alter table natural_keys force row level security"),
+        (
+            "create policy of_reached_projects on natural_keys using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table offers enable row level security"),
+        ("alter table offers force row level security"),
+        (
+            "create policy of_reached_projects on offers using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table passages enable row level security"),
+        ("alter table passages force row level security"),
+        (
+            "create policy of_reached_projects on passages using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table project_aliases enable row level security"),
+        ("alter table project_aliases force row level security"),
+        (
+            "create policy of_reached_projects on project_aliases using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table replies enable row level security"),
+        ("alter table replies force row level security"),
+        (
+            "create policy of_reached_projects on replies using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table review_states enable row level security"),
+        ("alter table review_states force row level security"),
+        (
+            "create policy of_reached_projects on review_states using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table subjects enable row level security"),
+        ("alter table subjects force row level security"),
+        (
+            "create policy of_reached_projects on subjects using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table workstreams enable row level security"),
+        ("alter table workstreams force row level security"),
+        (
+            "create policy of_reached_projects on workstreams using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table entities enable row level security"),
+        ("alter table entities force row level security"),
+        (
+            "create policy of_reached_projects on entities using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table launches enable row level security"),
+        ("alter table launches force row level security"),
+        (
+            "create policy of_reached_projects on launches using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table pages enable row level security"),
+        ("alter table pages force row level security"),
+        (
+            "create policy of_reached_projects on pages using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table webhooks enable row level security"),
+        ("alter table webhooks force row level security"),
+        (
+            "create policy of_reached_projects on webhooks using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table workstream_cursors enable row level security"),
+        ("alter table workstream_cursors force row level security"),
+        (
+            "create policy of_reached_projects on workstream_cursors using (exists (select 1 from "
+            "workstreams whose where whose.id = workstream_cursors.workstream_id))"
+        ),
+        ("alter table workstream_selections enable row level security"),
+        ("alter table workstream_selections force row level security"),
+        (
+            "create policy of_reached_projects on workstream_selections using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table entity_aliases enable row level security"),
+        ("alter table entity_aliases force row level security"),
+        (
+            "create policy of_reached_projects on entity_aliases using (exists (select 1 from entities "
+            "whose where whose.id = entity_aliases.entity_id))"
+        ),
+        ("alter table facts enable row level security"),
+        ("alter table facts force row level security"),
+        (
+            "create policy of_reached_projects on facts using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table jobs enable row level security"),
+        ("alter table jobs force row level security"),
+        (
+            "create policy of_reached_projects on jobs using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table launch_deliveries enable row level security"),
+        ("alter table launch_deliveries force row level security"),
+        (
+            "create policy of_reached_projects on launch_deliveries using (exists (select 1 from "
+            "launches whose where whose.id = launch_deliveries.launch_id))"
+        ),
+        ("alter table launch_events enable row level security"),
+        ("alter table launch_events force row level security"),
+        (
+            "create policy of_reached_projects on launch_events using (exists (select 1 from launches "
+            "whose where whose.id = launch_events.launch_id))"
+        ),
+        ("alter table page_links enable row level security"),
+        ("alter table page_links force row level security"),
+        (
+            "create policy of_reached_projects on page_links using (exists (select 1 from pages whose "
+            "where whose.id = page_links.page_id))"
+        ),
+        ("alter table page_sections enable row level security"),
+        ("alter table page_sections force row level security"),
+        (
+            "create policy of_reached_projects on page_sections using (exists (select 1 from pages "
+            "whose where whose.id = page_sections.page_id))"
+        ),
+        ("alter table page_versions enable row level security"),
+        ("alter table page_versions force row level security"),
+        (
+            "create policy of_reached_projects on page_versions using (exists (select 1 from pages "
+            "whose where whose.id = page_versions.page_id))"
+        ),
+        ("alter table parked_changes enable row level security"),
+        ("alter table parked_changes force row level security"),
+        (
+            "create policy of_reached_projects on parked_changes using (exists (select 1 from webhooks "
+            "whose where whose.id = parked_changes.webhook_id))"
+        ),
+        ("alter table streams enable row level security"),
+        ("alter table streams force row level security"),
+        (
+            "create policy of_reached_projects on streams using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table events enable row level security"),
+        ("alter table events force row level security"),
+        (
+            "create policy of_reached_projects on events using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table fact_events enable row level security"),
+        ("alter table fact_events force row level security"),
+        (
+            "create policy of_reached_projects on fact_events using (exists (select 1 from facts whose "
+            "where whose.id = fact_events.fact_id))"
+        ),
+        ("alter table handoffs enable row level security"),
+        ("alter table handoffs force row level security"),
+        (
+            "create policy of_reached_projects on handoffs using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table launch_sessions enable row level security"),
+        ("alter table launch_sessions force row level security"),
+        (
+            "create policy of_reached_projects on launch_sessions using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table observations enable row level security"),
+        ("alter table observations force row level security"),
+        (
+            "create policy of_reached_projects on observations using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table page_looks enable row level security"),
+        ("alter table page_looks force row level security"),
+        (
+            "create policy of_reached_projects on page_looks using (exists (select 1 from pages whose "
+            "where whose.id = page_looks.page_id))"
+        ),
+        ("alter table sessions enable row level security"),
+        ("alter table sessions force row level security"),
+        (
+            "create policy of_reached_projects on sessions using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table verdicts enable row level security"),
+        ("alter table verdicts force row level security"),
+        (
+            "create policy of_reached_projects on verdicts using (exists (select 1 from facts whose "
+            "where whose.id = verdicts.earlier_fact))"
+        ),
+        ("alter table windows enable row level security"),
+        ("alter table windows force row level security"),
+        (
+            "create policy of_reached_projects on windows using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table workstream_ledger enable row level security"),
+        ("alter table workstream_ledger force row level security"),
+        (
+            "create policy of_reached_projects on workstream_ledger using (exists (select 1 from "
+            "workstreams whose where whose.id = workstream_ledger.workstream_id))"
+        ),
+        ("alter table forgotten enable row level security"),
+        ("alter table forgotten force row level security"),
+        (
+            "create policy of_reached_projects on forgotten using (exists (select 1 from windows whose "
+            "where whose.id = forgotten.window_id))"
+        ),
+        ("alter table generations enable row level security"),
+        ("alter table generations force row level security"),
+        (
+            "create policy of_reached_projects on generations using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table slices enable row level security"),
+        ("alter table slices force row level security"),
+        (
+            "create policy of_reached_projects on slices using (exists (select 1 from windows whose "
+            "where whose.id = slices.window_id))"
+        ),
+        ("alter table reviews enable row level security"),
+        ("alter table reviews force row level security"),
+        (
+            "create policy of_reached_projects on reviews using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table proposals enable row level security"),
+        ("alter table proposals force row level security"),
+        (
+            "create policy of_reached_projects on proposals using ((select "
+            "nullif(current_setting('everkept.everything', true), '') = 'on')   or project_id = any "
+            "((select string_to_array(nullif(current_setting('everkept.projects', true), ''), "
+            "','))::bigint[]))"
+        ),
+        ("alter table proposal_quotes enable row level security"),
+        ("alter table proposal_quotes force row level security"),
+        (
+            "create policy of_reached_projects on proposal_quotes using (exists (select 1 from "
+            "proposals whose where whose.id = proposal_quotes.proposal_id))"
+        ),
+        ("alter table passage_text enable row level security"),
+        ("alter table passage_text force row level security"),
+        (
+            "create policy of_reached_projects on passage_text using (exists (select 1 from passages "
+            "whose where whose.id = passage_text.id))"
+        ),
+    ),
+}
 
 
 def upgrade() -> None:
+    dialect = op.get_context().dialect.name
+    for statement in BEFORE_TABLES[dialect]:
+        op.execute(statement)
+    _create_tables(_revises(dialect))
+    for statement in AFTER_TABLES[dialect]:
+        op.execute(statement)
+    op.create_table(
+        "schema_support",
+        sa.Column("schema", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("oldest_program", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("schema", name="pk_schema_support"),
+    )
+
+
+def _revises(dialect: str) -> sa.Computed:
+    if dialect == "sqlite":
+        return sa.Computed("metadata->>'revises'", persisted=False)
+    return sa.Computed("(metadata::json->>'revises')::bigint", persisted=True)
+
+
+def _create_tables(revises: sa.Computed) -> None:
     op.create_table(
         "counters",
         sa.Column("name", TEXT, nullable=False),
@@ -642,6 +1118,7 @@ def upgrade() -> None:
         sa.Column("passage_id", ID, nullable=False),
         sa.Column("model", TEXT, nullable=False),
         sa.Column("project_id", ID, nullable=False),
+        sa.Column("subject_id", ID, nullable=False),
         sa.Column("own", sa.LargeBinary(), nullable=False),
         sa.Column("around", sa.LargeBinary(), nullable=False),
         sa.ForeignKeyConstraint(["passage_id"], ["passages.id"], name=op.f("fk_vectors_passage_id")),
@@ -1068,7 +1545,7 @@ def upgrade() -> None:
         sa.Column("tokens", sa.Integer(), nullable=False),
         sa.Column("model", TEXT, nullable=True),
         sa.Column("erased_at", sa.BigInteger(), nullable=True),
-        sa.Column("revises", sa.BigInteger(), sa.Computed("metadata->>'revises'", persisted=False), nullable=True),
+        sa.Column("revises", sa.BigInteger(), revises, nullable=True),
         sa.CheckConstraint("seq > 0", name=op.f("ck_events_seq")),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_events_project_id")),
         sa.ForeignKeyConstraint(["stream_id"], ["streams.id"], name=op.f("fk_events_stream_id")),
@@ -1526,14 +2003,3 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index("ix_proposal_quotes_stream", "proposal_quotes", ["stream_id"], unique=False)
-    if op.get_bind().dialect.name == "sqlite":
-        _create_full_text()
-
-
-def _create_full_text() -> None:
-    op.execute(
-        "create virtual table passage_text using fts5(scope, speaker, own, said, before, tokenize ="
-        " \"ascii tokenchars '_-./:@&+#'\", detail = column, columnsize = 0)"
-    )
-    op.execute("insert into passage_text(passage_text, rank) values('secure-delete', 1)")
-    op.execute("create virtual table passage_terms using fts5vocab(passage_text, 'row')")

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tests.load.serving import Pulse
-from tests.load.ways import Gone, Lost, Way
-
 from everkept.errors import EverkeptError
 from everkept.prove.record import Record
+from everkept.prove.storm.ways import Gone, Lost, Place, Way
 
 T = TypeVar("T")
 AGAIN_S = 0.2
+PAUSE_S = 0.1
+"""The mean time between an answer and the next question."""
 GIVE_UP_S = 240.0
 """An answer that takes longer, over all repeats, is a failure of the run."""
 SHARED = "shared"
@@ -40,7 +40,7 @@ class Told:
     subject: str
     texts: tuple[str, ...]
     key: str
-    places: tuple[tuple[str, int], ...]
+    places: tuple[Place, ...]
 
 
 @dataclass(slots=True)
@@ -55,24 +55,45 @@ class Tally:
     violations: list[str] = field(default_factory=list)
 
 
+class Pulse:
+    """How long nobody was answered, at the longest."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last_s = time.monotonic()
+        self.longest_s = 0.0
+
+    def begin(self) -> None:
+        """Time counts from now on."""
+        self._last_s = time.monotonic()
+
+    def answered(self) -> None:
+        with self._lock:
+            now_s = time.monotonic()
+            self.longest_s = max(self.longest_s, now_s - self._last_s)
+            self._last_s = now_s
+
+
 class Client:
     """Works until `stop` is set; what it began it brings to an end."""
 
-    def __init__(self, number: int, way: Way, project: str, record: Record, pulse: Pulse, seed: int) -> None:
+    def __init__(
+        self, number: int, way: Way, project: str, record: Record, pulse: Pulse, chance: random.Random
+    ) -> None:
         self.number = number
         self.project = project
         self.tally = Tally()
-        self.failure: Exception | None = None
+        self._failure: Exception | None = None
         self.kept: list[Told] = []
         """Acknowledged and not erased."""
-        self._way = way
+        self.way = way
         self._record = record
         self._pulse = pulse
-        self._random = random.Random(seed)
+        self._random = chance
         self._made = 0
         self._generation = 0
         self._final: dict[str, str] = {}
-        self._thread = threading.Thread(target=self._run, name=f"client-{number}")
+        self._thread = threading.Thread(target=self._run, name=f"client-{number}", daemon=True)
         self._stop = threading.Event()
 
     def start(self) -> None:
@@ -83,9 +104,14 @@ class Client:
 
     def join(self) -> None:
         self._thread.join()
-        self._way.close()
-        if self.failure is not None:
-            raise self.failure
+
+    def wrong(self) -> list[str]:
+        """What it saw that must not be."""
+        ended = [] if self._failure is None else [f"client {self.number} could not go on: {self._failure!r}"]
+        return [*self.tally.violations, *ended]
+
+    def close(self) -> None:
+        self.way.close()
 
     def threads(self) -> set[str]:
         return {told.thread for told in self.kept}
@@ -95,9 +121,9 @@ class Client:
             while not self._stop.is_set():
                 action = self._random.choices(tuple(_ACTIONS), tuple(_ACTIONS.values()))[0]
                 getattr(self, f"_{action}")()
-                self._stop.wait(self._random.expovariate(1 / 0.1))
-        except Exception as error:  # noqa: BLE001  (it is raised again by `join`)
-            self.failure = error
+                self._stop.wait(self._random.expovariate(1 / PAUSE_S))
+        except Exception as error:  # noqa: BLE001  (a client that cannot go on is what the storm looks for)
+            self._failure = error
 
     # ---- asking until there is an answer
 
@@ -123,7 +149,7 @@ class Client:
         raise RuntimeError(f"client {self.number} had no answer in {GIVE_UP_S:.0f} s")
 
     def _answered(self, asked_at: float, *, append: bool) -> None:
-        self._pulse.answered(asked_at)
+        self._pulse.answered()
         self.tally.answers += 1
         (self.tally.append_s if append else self.tally.other_s).append(time.monotonic() - asked_at)
 
@@ -159,7 +185,7 @@ class Client:
         key = self._word()
         messages = [{"key": f"{key}:{index}", "content": text} for index, text in enumerate(texts)]
         asked = self._record.asked("append", project=self.project, thread=thread, subject=subject, messages=messages)
-        places = self._until_answered(lambda: self._way.append(thread, subject, texts, key), append=True)
+        places = self._until_answered(lambda: self.way.append(thread, subject, texts, key), append=True)
         self._record.told(asked, seqs=[seq for _, seq in places])
         self.tally.messages += len(texts)
         self.kept.append(Told(thread=thread, subject=subject, texts=tuple(texts), key=key, places=tuple(places)))
@@ -169,7 +195,7 @@ class Client:
         if not self.kept:
             return
         told = self._random.choice(self.kept)
-        again = self._until_answered(lambda: self._way.append(told.thread, told.subject, told.texts, told.key))
+        again = self._until_answered(lambda: self.way.append(told.thread, told.subject, told.texts, told.key))
         if tuple(again) != told.places:
             self._wrong(f"a repeat of {told.key} was told {again}, not {told.places}")
 
@@ -181,7 +207,7 @@ class Client:
         told = self._random.choice(self.kept)
         event, _ = self._random.choice(told.places)
         try:
-            state = self._until_answered(lambda: self._way.receipt(event))
+            state = self._until_answered(lambda: self.way.receipt(event))
         except Gone:
             self._wrong(f"there is no receipt of {event}, which was acknowledged")
             return
@@ -203,12 +229,12 @@ class Client:
             self._wrong(f"{text[:40]!r} in {told.thread} is not found")
 
     def finds(self, told: Told, text: str) -> bool:
-        return text in self._until_answered(lambda: self._way.recall(text.split()[0], told.subject))
+        return text in self._until_answered(lambda: self.way.recall(text.split()[0], told.subject))
 
     def _state(self) -> None:
         subject, text, key = self._subject(), f"The {self._word()} is {self._random.choice(_WORDS)}.", self._word()
         asked = self._record.asked("remember", project=self.project, subject=subject, text=text, key=key)
-        fact = self._until_answered(lambda: self._way.remember(text, subject, key))
+        fact = self._until_answered(lambda: self.way.remember(text, subject, key))
         self._record.told(asked, fact=fact)
 
     def _list(self) -> None:
@@ -216,7 +242,7 @@ class Client:
         if not own:
             return
         told = self._random.choice(own)
-        there = self._until_answered(lambda: self._way.messages(told.thread))
+        there = self._until_answered(lambda: self.way.messages(told.thread))
         first = [text for other in own if other.thread == told.thread for text in other.texts][:100]
         if there[: len(first)] != first:
             self._wrong(f"{told.thread} does not list what was acknowledged, in its order")
@@ -230,7 +256,7 @@ class Client:
 
     def end(self, thread: str) -> None:
         asked = self._record.asked("end", project=self.project, thread=thread)
-        self._until_answered(lambda: self._way.end(thread))
+        self._until_answered(lambda: self.way.end(thread))
         self._record.told(asked)
 
     def _erase(self) -> None:
@@ -244,7 +270,7 @@ class Client:
         kind, name = self._random.choice((("thread", told.thread), ("subject", told.subject)))
         asked = self._record.asked("erase", project=self.project, kind=kind, name=name, seq=None)
         try:
-            self._until_answered(lambda: self._way.erase(kind, name))
+            self._until_answered(lambda: self.way.erase(kind, name))
         except Gone:  # an earlier try was lost on its way back, and had been done
             if not self.tally.repeats:
                 self._wrong(f"there is no {kind} {name} to erase")

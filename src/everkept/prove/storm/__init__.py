@@ -1,0 +1,1 @@
+"""Real processes in a storm: workers, servers, database and broker are killed, frozen and restarted at random."""
