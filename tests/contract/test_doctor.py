@@ -355,7 +355,7 @@ def copies_kept(patient: Patient) -> Diagnosis:
     return patient.diagnose(around=around)
 
 
-@planted
+@planted_in_a_file
 def several_machines(patient: Patient) -> Diagnosis:
     world = patient.world()
     for worker in ("box-17-ab12", "laptop-23-cd34"):

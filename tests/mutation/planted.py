@@ -279,8 +279,8 @@ WORKING = (
     ),
     Planted(
         name="a lane is not charged for its service", guarantee="G13", layer="contract", file="store/jobs.py",
-        old="update lanes set running = running + 1, served = :s + (",
-        new="update lanes set running = running + 1, served = 0 * :s + (",
+        old="ready_{use} = ready_{use} - 1, served = :s + (",
+        new="ready_{use} = ready_{use} - 1, served = 0 * :s + (",
         tests=(FAIRNESS + "test_the_charge_of_a_claim_is_corrected_to_what_was_used",),
     ),
     Planted(

@@ -145,17 +145,19 @@ def backlog_growing(conn: Connection, look: Look) -> list[Finding]:
 
 # ---- what was given up
 
+# Of no other kind's key: a database may read it of all jobs, whatever else is asked of them.
+_WINDOW = """case when j.kind in ('extract_facts', 'summarise_episode')
+    then cast(substr(j.key, 1, instr(j.key, '.') - 1) as bigint) end"""
 _DEAD = text(f"""
 select j.id, j.kind, j.key, coalesce(j.error_class, 'internal'), j.error, j.finished_at, {shown("p")},
   w.summary_at is not null and w.facts_at is null, w.id
 from jobs j join projects p on p.id = j.project_id
-  left join windows w on j.kind in ('extract_facts', 'summarise_episode')
-    and w.id = cast(substr(j.key, 1, instr(j.key, '.') - 1) as bigint)
+  left join windows w on w.id = {_WINDOW}
 where j.state = 'dead' order by j.finished_at""")
 _FACTS_TROUBLED = text(f"""
 select j.id, j.kind, j.key, coalesce(j.error_class, 'internal'), j.error, j.created_at, {shown("p")}, 1, w.id
 from jobs j join projects p on p.id = j.project_id
-  join windows w on w.id = cast(substr(j.key, 1, instr(j.key, '.') - 1) as bigint)
+  join windows w on w.id = {_WINDOW}
 where j.state in ('waiting', 'ready', 'leased') and j.kind = 'extract_facts' and j.attempts > 1
   and w.summary_at is not null and w.facts_at is null
   and coalesce(j.error_class, '') not in (select value from words(:held))""")
