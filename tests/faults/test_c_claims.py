@@ -397,7 +397,8 @@ def test_c07_a_job_that_was_discarded_meanwhile_stays_discarded(tmp_path: Path) 
 def test_c08_a_death_around_the_final_commit_adds_no_paraphrase(
     another: OpensSystems, provider: Provider, at: int
 ) -> None:
-    system = another(die_at=f"runner.after_finish:{at}")
+    # One slot: what another job was asking at that moment would rightly be asked again.
+    system = another(die_at=f"runner.after_finish:{at}", work__slots=1)
     tell(system)
     work_until_it_dies(system)
     system.open()
