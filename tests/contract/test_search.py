@@ -61,6 +61,8 @@ def opened(tmp_path: Path) -> Iterator[Store]:
 def conn(opened: Store) -> Iterator[Connection]:
     """Each statement is a transaction of its own."""
     raw = opened.database.connect(read_only=False)
+    if opened.database.path is None:  # no transaction says what it reaches, so the connection does
+        raw.execute("select set_config('everkept.everything', 'on', false)")
     yield Connection(raw, opened.database.dialect, opened.clock)
     raw.close()
 

@@ -65,7 +65,7 @@ class SignBits:
         width = self.own.shape[1]
         usable = [r for r in rows if len(r[3]) == width]
         longer = SignBits(self.revision, width * 8)
-        longer.last = rows[-1][0]
+        longer.last = rows[-1][0] if rows else self.last
         empty = bytes(width)
         longer.ids = np.concatenate([self.ids, np.array([r[0] for r in usable], np.int64)])
         longer.subjects = np.concatenate([self.subjects, np.array([r[1] for r in usable], np.int64)])

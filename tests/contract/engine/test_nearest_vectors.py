@@ -313,3 +313,9 @@ def test_a_server_without_pgvector_is_told_what_to_install(version: str | None, 
             raw.execute("insert into pg_available_extensions values('vector', %s, null)", (version,))
         with pytest.raises(StoreNotSupported, match=said):
             require_pgvector(raw)
+
+
+def test_passages_without_vectors_have_no_cosine(conn: Connection) -> None:
+    """As a turn is found by its words before it is embedded."""
+    own, around = VectorsInDatabase(conn, HERE, MODEL, DIM).cosines(np.ones(DIM, np.float32), np.array([7], np.int64))
+    assert np.isnan([*own, *around]).tolist() == [True, True]

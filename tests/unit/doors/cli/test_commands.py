@@ -70,6 +70,7 @@ Durable memory for AI agents: nothing lost, nothing twice, nothing hidden.
 │ db         Check or upgrade the store's file; print its schema.              │
 │ backup     Write the whole store to one file, also while it is in use.       │
 │ restore    Put a backup in the place of the store, which is kept beside.     │
+│ move       Move the memory between a file and PostgreSQL, while it is used.  │
 │ config     Print each setting and where its value comes from.                │
 ╰──────────────────────────────────────────────────────────────────────────────╯
 ╭─ Prove ──────────────────────────────────────────────────────────────────────╮
