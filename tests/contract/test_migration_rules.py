@@ -60,7 +60,8 @@ def test_a_contracting_migration_says_that_older_programs_stop(tmp_path: Path, b
     [*found] = faults_of(plant_next(tmp_path / "planted", body))
     assert found
     assert all(f"{NEXT}: breaks programs of schema {SCHEMA}" in fault for fault in found)
-    assert faults_of(plant_next(tmp_path / "planted", body, works_with=NEXT)) == []
+    # In another place: of a file that was written twice in a second Python may run what it compiled before.
+    assert faults_of(plant_next(tmp_path / "again", body, works_with=NEXT)) == []
 
 
 def test_nobody_promises_more_than_the_migration_before(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from everkept.store.reach import Reach
+
 if TYPE_CHECKING:
     from tests.crash.model.ground import Ground
 
@@ -71,6 +73,10 @@ class Port:
     def __init__(self, ground: Ground, doer: Gated) -> None:
         self._ground = ground
         self._doer = doer
+
+    def reaching(self, _reach: Reach) -> Port:
+        """A file has one lock, whoever writes."""
+        return self
 
     async def write(self, function: Callable[..., Any], *args: Any) -> Any:
         await self._doer.gate()
