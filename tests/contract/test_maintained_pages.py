@@ -41,6 +41,7 @@ def test_rules_come_first_then_slots_then_the_last_written(world: Agents) -> Non
     assert first(world, 2) == ["r2", "r1"]
 
 
+@pytest.mark.only_on("sqlite", reason="it asks SQLite for its plan; PostgreSQL's are guarded at their full size")
 @pytest.mark.parametrize(
     ("statement", "index"),
     [("_STANDING_PAGES", "ix_pages_standing"), ("_OTHER_MAINTAINED_PAGES", "ix_pages_maintained")],

@@ -10,8 +10,8 @@ import random
 import threading
 from typing import Final
 
-from everkept.errors import EverkeptError
-from everkept.prove.storm.ways import Gone, Held, Lost, PlainHttp
+from everkept.errors import Conflict, EverkeptError
+from everkept.prove.storm.ways import Gone, Lost, PlainHttp
 
 CONSUMER: Final = "storm"
 LEASE_S: Final = 5
@@ -76,7 +76,7 @@ class Rival:
             return self._take(dies)
         except (Lost, Gone):
             return False
-        except Held:
+        except Conflict:
             self._fence = None
             return False
         except EverkeptError as error:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 import httpx2
 
 from everkept.domain.ids import parse_row_id
-from everkept.errors import EverkeptError
+from everkept.errors import Conflict, EverkeptError
 
 TIMEOUT_S = 30.0
 Place: TypeAlias = tuple[str, int]
@@ -21,10 +21,6 @@ class Lost(Exception):
 
 class Gone(Exception):
     """There is no such thing."""
-
-
-class Held(EverkeptError):
-    """Somebody else holds it, or has taken it over, or it is not what was told before."""
 
 
 class Way(Protocol):
@@ -50,7 +46,7 @@ class PlainHttp:
         self._http = httpx2.Client(headers={"X-Everkept-Project": project}, timeout=TIMEOUT_S)
 
     def ask(self, method: str, path: str, body: Any = None, key: str | None = None) -> Any:
-        """Raises Lost, Gone, Held, EverkeptError."""
+        """Raises Lost, Gone, Conflict, EverkeptError."""
         headers = {} if key is None else {"Idempotency-Key": key}
         try:
             answer = self._http.request(method, f"{self._urls[0]}/v1/{path}", json=body, headers=headers)
@@ -65,7 +61,7 @@ class PlainHttp:
         if not answer.is_success:
             told = answer.json()["error"]
             words = f"{method} {path}: {answer.status_code} {told['code']}: {told['message']}"
-            raise Held(words) if answer.status_code == 409 else EverkeptError(words)
+            raise Conflict(words) if answer.status_code == 409 else EverkeptError(words)
         return answer.json() if answer.content else None
 
     def append(self, thread: str, subject: str, texts: Sequence[str], key: str) -> list[Place]:
