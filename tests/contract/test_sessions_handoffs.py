@@ -66,7 +66,7 @@ def test_a_session_without_a_worktree_replaces_its_own_handoffs_and_no_others(wo
     left = world.store.write_now(leave_handoff, new)
     assert left.state == "open"
     mine = len(range(1, MANY, SESSIONS))
-    assert world.rows("select state, count(*), min(stream_id), max(stream_id) from handoffs group by 1") == [
+    assert world.rows("select state, count(*), min(stream_id), max(stream_id) from handoffs group by 1 order by 1") == [
         ("open", MANY - mine + 1, 1, SESSIONS), ("replaced", mine, 2, 2),
     ]  # fmt: skip
 

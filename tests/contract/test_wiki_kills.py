@@ -122,6 +122,9 @@ def step_in_a_child(home: Path, before: Callable[[], None]) -> bool:
     return True
 
 
+OF_A_FILE = pytest.mark.only_on("sqlite", reason="each kill begins with a copy of the home, and of the file in it")
+
+
 @pytest.fixture(params=sorted(SCENES))
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Scene]:
     return stage(request.param, tmp_path)
@@ -178,6 +181,7 @@ def killed_everywhere(before: Path, ended_well: Scene, plant: Callable[[], None]
     raise AssertionError("it never came to its end")
 
 
+@OF_A_FILE
 def test_the_projector_may_be_killed_at_any_instant(scene: tuple[Path, Scene]) -> None:
     before, ended_well = scene
     assert killed_everywhere(before, ended_well) > 20
@@ -196,6 +200,7 @@ exec git "$@"
 """
 
 
+@OF_A_FILE
 @pytest.mark.parametrize("name", sorted(SCENES))
 def test_a_git_that_is_killed_leaves_nothing_that_blocks(name: str, tmp_path: Path) -> None:
     """It leaves every lock behind that it can hold."""
@@ -285,6 +290,7 @@ def cursor_first(self: ProjectWiki, *args: Any) -> int:
 FOLLOW = ProjectWiki._follow
 
 
+@OF_A_FILE
 def test_a_cursor_moved_before_the_commit_is_seen(tmp_path: Path) -> None:
     before, ended_well = stage("busy", tmp_path)
 
@@ -295,6 +301,7 @@ def test_a_cursor_moved_before_the_commit_is_seen(tmp_path: Path) -> None:
         killed_everywhere(before, ended_well, plant)
 
 
+@OF_A_FILE
 def test_edits_on_disk_that_are_overwritten_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before, ended_well = stage("busy", tmp_path)
 

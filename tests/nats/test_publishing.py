@@ -83,6 +83,9 @@ class Dying:
         self.stream = self
         self.get_last_msg = link.stream.get_last_msg
 
+    def reaching(self, _reach: Any) -> Dying:
+        return self
+
     async def write(self, *call: Any) -> Any:
         self.reach()
         result = await self._store.write(*call)

@@ -21,14 +21,14 @@ class Scoping(Cases):
 
         Raises NotFound where nobody knows it and it is not to be made: only who is about to write asks for that.
         """
-        return await resolve_scope(self._store, checkout, create=create)
+        return await resolve_scope(self._whole, checkout, create=create)
 
     async def trust_marker(self, checkout: Checkout) -> v.Scope:
         """From now on the project that the checkout's marker file names is its project, here and in its other clones.
 
         Raises InvalidInput where no marker file names one, and NotFound where there is no project of that name.
         """
-        return await trust_marker(self._store, checkout)
+        return await trust_marker(self._whole, checkout)
 
 
 async def resolve_scope(store: Store, checkout: Checkout, *, create: bool = False) -> v.Scope:
