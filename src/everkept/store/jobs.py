@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import combinations
 from typing import Any
 
 from sqlalchemy import text
@@ -293,13 +293,15 @@ def add_history(history: str, at_us: int, error_class: str, error: str) -> str:
 # ---- claim
 
 
-@lru_cache
 def _turns(uses: tuple[Uses, ...]) -> Any:
     """(use, group, served) of the projects that have served least, so many a use."""
     return text(" union all ".join(f"""
 select * from (select '{use}' as use, id, served from lane_groups
   where ready_{use} > 0 order by served, id limit :k) as {use}_turns"""
         for use in uses))  # fmt: skip
+
+
+_TURNS = {some: _turns(some) for n in range(1, len(USES) + 1) for some in combinations(USES, n)}
 
 
 def _lanes(use: str) -> Any:
@@ -506,7 +508,7 @@ def _next_in_turn(
     if not uses:
         return None
     turns = sorted(
-        ((served, group, use) for use, group, served in conn.rows(_turns(tuple(uses)), {"k": look})),
+        ((served, group, use) for use, group, served in conn.rows(_TURNS[tuple(uses)], {"k": look})),
         key=lambda turn: turn[:2],
     )
     for group_served, group, use in turns:

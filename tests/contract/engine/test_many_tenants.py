@@ -18,7 +18,7 @@ from everkept.store.store import Store
 TENANTS = 200
 ACTIVE = 60
 SEEKS = {
-    **{f"projects by {use}": jobs._turns((use,)) for use in jobs.USES},
+    **{f"projects by {use}": jobs._TURNS[use,] for use in jobs.USES},
     **{f"lanes by {use}": jobs._LANES[use] for use in jobs.USES},
     "due": jobs._DUE,
 }
