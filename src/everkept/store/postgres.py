@@ -44,7 +44,7 @@ STATEMENT_S: Final = 60
 PREPARED_FROM: Final = 3
 """How often a writer runs a statement before the server keeps its plan, which halves what it costs. Readers' statements
 are planned for the values that they ask for."""
-IDLE_S: Final = 10
+IDLE_S: Final = 3
 """How long a transaction may stand idle before the server ends it: a frozen process must not hold up the others."""
 # All of it holds for the transaction alone, and in one trip: behind a pooler the next one is on another connection.
 _SET: Final = (

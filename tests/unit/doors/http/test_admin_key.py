@@ -9,6 +9,8 @@ import pytest
 import structlog
 from tests.stubs.door_client import DoorClient
 
+from everkept.doors.http import admin_key
+
 FIRST, SECOND = "the-first-key-of-all", "the-second-key-of-all"
 
 
@@ -42,7 +44,10 @@ def test_a_new_key_in_the_file_holds_at_once_and_the_old_one_no_more(door: DoorC
     assert answers(door, SECOND) == [200]
 
 
-def test_a_file_that_cannot_be_used_leaves_the_last_key_and_is_told_once(door: DoorClient, file: Path) -> None:
+def test_a_file_that_cannot_be_used_leaves_the_last_key_and_is_told_once(
+    door: DoorClient, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin_key, "_log", structlog.get_logger())  # the module's keeps what it was first used with
     with structlog.testing.capture_logs() as log:
         for text, mode in (("short", 0o600), (SECOND, 0o644), ("", 0o600)):
             write(file, text, mode)
