@@ -25,7 +25,7 @@ OF_ALL: Final = frozenset({
     "vectors",  # what is searched
 })  # fmt: skip
 """The tables that hold nothing that was said or made in a project, and have no policy."""
-_PART_OF: Final = {"page_looks": ("page_id", "pages"), "verdicts": ("subject_id", "subjects")}
+_PART_OF: Final = {"page_looks": ("page_id", "pages")}
 """What names the whole that it is a part of without a reference to it: table → (column, the whole)."""
 _REACHED: Final = """(select nullif(current_setting('everkept.everything', true), '') = 'on')
   or {column} = any ((select string_to_array(nullif(current_setting('everkept.projects', true), ''), ','))::bigint[])"""

@@ -17,6 +17,7 @@ import pytest
 from tests.factories import World, assert_lanes_count_right
 
 from everkept.domain.jobs import Done, Lease, Outcome, Retry, Schedule, Snooze
+from everkept.store import postgres
 from everkept.store.connection import Connection
 from everkept.store.jobs import (
     ClaimRequest,
@@ -42,7 +43,9 @@ TURNS = 80
 
 
 @pytest.fixture
-def processes(world: World) -> Iterator[Callable[[], Store]]:
+def processes(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Store]]:
+    # A test holds a transaction open for as long as it likes, however slow the machine is.
+    monkeypatch.setattr(postgres, "_SET", tuple(said for said in postgres._SET if "idle" not in said))
     opened: list[Store] = []
 
     def another() -> Store:
