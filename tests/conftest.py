@@ -1,11 +1,13 @@
-"""What every test needs: an environment without the machine's own settings and keys."""
+"""What every test needs: an environment without the machine's own settings and keys, and a log that no other test set up."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,3 +23,11 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         if name.startswith("EVERKEPT_") or name in PROVIDER_VARIABLES:
             monkeypatch.delenv(name)
     monkeypatch.setenv("EVERKEPT_HOME", str(tmp_path / "everkept-home"))
+
+
+@pytest.fixture(autouse=True)
+def clean_log() -> Iterator[None]:
+    """A command sets up the log of its whole process, whose level would hide what a later test listens for."""
+    before = structlog.get_config() if structlog.is_configured() else None
+    yield
+    structlog.reset_defaults() if before is None else structlog.configure(**before)
