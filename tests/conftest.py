@@ -1,4 +1,4 @@
-"""What every test needs: an environment without the machine's own settings and keys, and a log that no other test set up."""
+"""What every test needs: an environment without the machine's own settings and keys, and a log that is only its own."""
 
 from __future__ import annotations
 

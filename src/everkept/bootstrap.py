@@ -90,7 +90,7 @@ class Application:
         return self.parts.settings
 
     async def service(self, project: str = DEFAULT_PROJECT) -> LocalService:
-        row = await self.parts.store.glance(find_project, project)
+        row = await self.parts.store.look_up(find_project, project)
         if row is None:
             known = [p.name for p in await self.parts.store.read(list_projects)]
             raise NotFound(
@@ -99,7 +99,7 @@ class Application:
         return LocalService(self.parts, row)
 
     async def authenticate(self, token: str) -> KeyHolder | None:
-        return await self.parts.store.glance(_holder, token_hash(token))
+        return await self.parts.store.look_up(_holder, token_hash(token))
 
     async def resolve_scope(self, checkout: Checkout, *, create: bool = False) -> v.Scope:
         return await resolve_scope(self.parts.store, checkout, create=create)

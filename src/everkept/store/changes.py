@@ -50,6 +50,9 @@ insert into changes(project_id, seq, kind, subject_id, stream_id, ref, data, at)
 values(:project, :seq, :kind, :subject, :stream, :ref, :data, :at)""")
 
 
+_SPELL: Final = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def record_changes(conn: Connection, project: int, changes: Sequence[NewChange]) -> int:
     """The last statements of a commit: a sequence taken here is visible with its neighbours or not at all.
 
@@ -62,7 +65,7 @@ def record_changes(conn: Connection, project: int, changes: Sequence[NewChange])
     first = last - len(changes) + 1
     conn.many(_ADD, [
         {"project": project, "seq": first + i, "kind": c.kind, "subject": c.subject, "stream": c.stream, "ref": c.ref,
-         "data": json.dumps(c.data, ensure_ascii=False), "at": now}
+         "data": _SPELL(c.data), "at": now}
         for i, c in enumerate(changes)
     ])  # fmt: skip
     conn.ring(project)

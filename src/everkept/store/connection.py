@@ -6,7 +6,8 @@ the driver's own connection (measured three times faster than Core's execution o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from sqlalchemy import Executable
 from sqlalchemy.engine import Dialect
 
 from everkept.ports.clock import Clock
+from everkept.store.batches import together
 from everkept.store.dialect import allocate, spelled
 
 Row = tuple[Any, ...]
@@ -54,6 +56,7 @@ class Connection:
         self.raw = raw
         self.dialect = dialect
         self._clock = clock
+        self._is_at_once = False
         self._after_commit: list[Callable[[], None]] = []
         self._due: list[int] = []
         self._changed: list[int] = []
@@ -83,14 +86,38 @@ class Connection:
         row = self.first(statement, params)
         return None if row is None else row[0]
 
+    def put(self, statement: Executable, params: Params) -> None:
+        """Execute; how many rows were changed is not asked."""
+        compiled = _compile(statement, self.dialect)
+        self.raw.execute(compiled.sql, compiled.row(params))
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """What `put` and `many` write in the block is on its way while the next is made: a server is waited for once.
+
+        An error may come as late as the end of the block. To read in it is to wait for all before. `run`, whose answer
+        is a count, raises RuntimeError in it.
+        """
+        if self.dialect.name == "sqlite":
+            yield
+            return
+        self._is_at_once = True
+        try:
+            with self.raw.pipeline():
+                yield
+        finally:
+            self._is_at_once = False
+
     def run(self, statement: Executable, params: Params | None = None) -> int:
         """Execute and return the number of rows that were changed."""
+        if self._is_at_once:
+            raise RuntimeError("how many rows were changed is not known before the end of `at_once`")
         compiled = _compile(statement, self.dialect)
         count: int = self.raw.execute(compiled.sql, compiled.row(params or {})).rowcount
         return count
 
     def many(self, statement: Executable, rows: Sequence[Params] | Iterable[Params]) -> None:
-        """One `executemany`; an empty list does nothing."""
+        """The statement for each of the rows, in order, at once as far as the database can; for none, nothing."""
         compiled = _compile(statement, self.dialect)
         values = [compiled.row(r) for r in rows]
         if values:
@@ -104,6 +131,11 @@ class Connection:
     def _execute_many(self, sql: str, rows: Sequence[Row]) -> None:
         if self.dialect.name == "sqlite":
             self.raw.executemany(sql, rows)
+        elif len(rows) == 1:
+            self.raw.execute(sql, rows[0])
+        elif (statement := together(sql)) is not None:
+            for run in statement.runs(rows):
+                self.raw.execute(statement.sql, statement.values(run))
         else:
             self.raw.cursor().executemany(sql, rows)
 

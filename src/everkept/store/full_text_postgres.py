@@ -18,11 +18,14 @@ from everkept.store.text_rows import TextRow, scope_terms
 
 _PUT_INDEX = text("""
 insert into passage_index(passage_id, project_id, subject_id, stream_id, kind, lexemes)
-values(:id, :project, :subject, :stream, :kind, array_to_tsvector(cast(:lexemes as text[])))""")
+values(cast(:id as bigint), cast(:project as bigint), cast(:subject as bigint), cast(:stream as bigint),
+  cast(:kind as text), array_to_tsvector(string_to_array(cast(:lexemes as text), ' ')))""")
 _PUT_TERMS = text("""
-insert into passage_text(id, speaker, own, said, before) values(:id, :speaker, :own, :said, :before)""")
+insert into passage_text(id, speaker, own, said, before)
+values(cast(:id as bigint), cast(:speaker as text), cast(:own as text), cast(:said as text),
+  cast(:before as text))""")
 _COUNT = text("""
-insert into passage_terms(term, passages) select key, value::int from json_each_text(cast(:counts as json)) order by key
+insert into passage_terms(term, passages) values(cast(:term as text), cast(:passages as bigint))
 on conflict (term) do update set passages = passage_terms.passages + excluded.passages""")
 _SIZE = text("select passages, terms from passage_totals where id = 1")
 _RESIZE = text("""
@@ -62,14 +65,8 @@ _HELD: Final = "spd"
 
 class PostgresText:
     def put(self, conn: Connection, rows: Sequence[TextRow]) -> None:
-        conn.many(_PUT_INDEX, [
-            {"id": r.id, "project": r.place[0], "subject": r.place[1], "stream": r.place[2], "kind": r.place[3],
-             "lexemes": _lexemes(r)}
-            for r in rows
-        ])  # fmt: skip
-        conn.many(_PUT_TERMS, [
-            {"id": r.id, "speaker": r.speaker, "own": r.own, "said": r.said, "before": r.before} for r in rows
-        ])  # fmt: skip
+        conn.many_in_order(_PUT_INDEX, [(r.id, *r.place, _lexemes(r)) for r in rows])
+        conn.many_in_order(_PUT_TERMS, [(r.id, r.speaker, r.own, r.said, r.before) for r in rows])
         self._count(conn, rows, 1)
 
     def _count(self, conn: Connection, rows: Sequence[TextRow], by: int) -> None:
@@ -77,8 +74,8 @@ class PostgresText:
         for row in rows:
             counts.update({*scope_terms(*row.place), *" ".join(row[2:]).split()})
         conn.share()
-        conn.run(_COUNT, {"counts": json.dumps({term: by * n for term, n in counts.items()})})
-        conn.run(_RESIZE, {"passages": by * len(rows), "terms": by * sum(len(row.own.split()) for row in rows)})
+        conn.many_in_order(_COUNT, [(term, by * n) for term, n in sorted(counts.items())])
+        conn.put(_RESIZE, {"passages": by * len(rows), "terms": by * sum(len(row.own.split()) for row in rows)})
 
     def _rows(self, conn: Connection, passage_ids: Sequence[int]) -> list[TextRow]:
         rows = conn.rows(_ROWS, {"ids": json.dumps(list(passage_ids))})
@@ -126,11 +123,11 @@ class PostgresText:
         return conn.rows(_TERMS, {"ids": json.dumps(list(passage_ids))}) if passage_ids else []
 
 
-def _lexemes(row: TextRow) -> list[str]:
-    """Each term once a column, behind the column's letter; `i` is where the passage lies."""
+def _lexemes(row: TextRow) -> str:
+    """Each term once a column, behind the column's letter, with blanks between; `i` is where the passage lies."""
     columns = (("s", row.speaker), ("p", row.own), ("d", row.said), ("b", row.before))
     placed = {f"i:{term}" for term in scope_terms(*row.place)}
-    return sorted(placed | {f"{letter}:{term}" for letter, terms in columns for term in terms.split()})
+    return " ".join(sorted(placed | {f"{letter}:{term}" for letter, terms in columns for term in terms.split()}))
 
 
 def _any(columns: str, terms: Sequence[str]) -> str:

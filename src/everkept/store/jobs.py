@@ -353,7 +353,7 @@ update jobs set state = 'leased', owner = :owner, lease_until = :until, fence = 
   leased_generation = generation, started_at = :now, charged_s = :charge
 where id = :id
 returning id, kind, key, project_id, lane_id, uses, args, fence, generation, attempts, crashes, budget,
-  traceparent""")
+  traceparent, (select l.subject_id from lanes l where l.id = jobs.lane_id)""")
 
 
 # Whoever was held up (a circuit, a serial key, an estimate that was too high) has one turn at once and then stands with
@@ -364,7 +364,7 @@ def _serving(use: str) -> tuple[Any, Any]:
 update lanes set running = running + 1, ready_{use} = ready_{use} - 1, served = :s + (
   select case when g.virtual > lanes.served then g.virtual else lanes.served end
   from lane_groups g where g.id = lanes.group_id)
-where id = :id returning subject_id"""),
+where id = :id"""),
         text(f"""
 update lane_groups set running = running + 1, ready_{use} = ready_{use} - 1,
   virtual = case when virtual < :lane_served then :lane_served else virtual end,
@@ -547,13 +547,17 @@ def _take(conn: Connection, request: ClaimRequest, found: _Next, *, alone: bool)
     now = conn.now()
     until = now + int(request.lease_s * 1e6)
     charge = request.estimates_s.get(found.kind, 0.05)
-    row = conn.first(_LEASE, {"id": found.job, "owner": request.owner, "until": until, "now": now, "charge": charge})
-    assert row is not None
     serve_lane, serve_group = _SERVE[found.use]
-    subject = conn.scalar(serve_lane, {"id": found.lane, "s": charge})
-    conn.run(serve_group, {"id": found.group, "s": charge, "lane_served": found.lane_served})
-    conn.run(_SERVE_ALL, {"served": found.group_served})
-    job_id, kind, key, project, lane_id, uses, args, fence, generation, attempts, crashes, budget, traceparent = row
+    with conn.at_once():
+        conn.put(serve_lane, {"id": found.lane, "s": charge})
+        conn.put(serve_group, {"id": found.group, "s": charge, "lane_served": found.lane_served})
+        conn.put(_SERVE_ALL, {"served": found.group_served})
+        row = conn.first(
+            _LEASE, {"id": found.job, "owner": request.owner, "until": until, "now": now, "charge": charge}
+        )
+    assert row is not None
+    (job_id, kind, key, project, lane_id, uses, args, fence, generation, attempts, crashes, budget, traceparent,
+     subject) = row  # fmt: skip
     return Lease(
         job=job_id,
         kind=kind,
@@ -676,8 +680,9 @@ def finish(conn: Connection, lease: Lease, outcome: Outcome, ran_s: float) -> st
                 finished=now,
                 history=add_history(history, now, error_class, error),
             )
-    conn.run(_FINISH, row)
-    _leave(conn, lease.lane, lease.charged_s, ran_s)
+    with conn.at_once():
+        conn.put(_FINISH, row)
+        _leave(conn, lease.lane, lease.charged_s, ran_s)
     if row["state"] in ("dead", "discarded"):
         follow_job(conn, lease.project, lease.kind, lease.key, row["state"], row["error"])
     if row["state"] == "waiting":
@@ -694,8 +699,8 @@ _LEAVE_LANE = text("update lanes set running = running - 1, served = served + :c
 def _leave(conn: Connection, lane: int, charged_s: float, ran_s: float) -> None:
     """The lane has a slot less; what it was charged at the claim is corrected to what it used."""
     correction = ran_s - charged_s
-    conn.run(_LEAVE_GROUP, {"lane": lane, "correction": correction})
-    conn.run(_LEAVE_LANE, {"lane": lane, "correction": correction})
+    conn.put(_LEAVE_GROUP, {"lane": lane, "correction": correction})
+    conn.put(_LEAVE_LANE, {"lane": lane, "correction": correction})
 
 
 def refuse_finish(conn: Connection) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -18,12 +18,14 @@ from everkept.ports.faults import Faults, NoFaults
 from everkept.store.bell import Bell
 from everkept.store.connection import Connection
 from everkept.store.database import Database
+from everkept.store.lookups import Lookups
 from everkept.store.reach import Across, Reach
 from everkept.store.sqlite_database import SqliteDatabase
 from everkept.store.writer import Writer
 
 P = ParamSpec("P")
 R = TypeVar("R")
+A = TypeVar("A", bound=Hashable)
 READERS = 4
 log = structlog.get_logger("everkept.store")
 
@@ -49,6 +51,7 @@ class Store:
         self.on_due: Callable[[int], None] = lambda _due_at_us: None
         """Called after a commit that scheduled work, with the earliest due time. Only shortens a poll."""
         self.bell = Bell()
+        self._lookups = Lookups()
         self.writer = Writer(
             self._write_connection, self.faults, transactions=self.database.transactions(),
             translate=self.database.translate,
@@ -158,6 +161,13 @@ class Store:
             return await self.read(function, *args, **kw)
         self._require_open()
         return self._read(function, *args, **kw)
+
+    async def look_up(self, function: Callable[[Connection, A], R], asked: A) -> R:
+        """As `glance`, for what every request asks first: those who ask the same at once share the way to a server."""
+        if not self.database.reads_wait:
+            return await self.glance(function, asked)
+        found: R = await self._lookups.look_up((function, asked, self._reach), lambda: self.read(function, asked))
+        return found
 
     def read_now(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kw: P.kwargs) -> R:
         """As `read`, for a thread of its own: blocks. One of the readers reads, so that there are never more of them

@@ -364,9 +364,11 @@ def append_events(conn: Connection, items: list[Append]) -> list[list[Appended] 
                 kind="messages.appended", ref=stream.name, subject=stream.subject, stream=stream.id,
                 data={"first_seq": first, "last_seq": stream.last_seq},
             ))  # fmt: skip
-    _write(conn, rows, [s for s, _ in touched.values()], now)
     wishes = [w for stream, base in touched.values() if (w := timer_wish(stream, base, now)) is not None]
-    schedule(conn, [*wishes, *(_embed_wish(conn, project, now) for project in changes)])
+    wishes += [_embed_wish(conn, project, now) for project in changes]
+    with conn.at_once():
+        _write(conn, rows, [s for s, _ in touched.values()], now)
+        schedule(conn, wishes)
     for project, new in changes.items():
         record_changes(conn, project, new)
     return answers
@@ -438,9 +440,9 @@ def _stream_for(conn: Connection, item: Append, streams: dict[tuple[int, str], S
 
 
 def _write(conn: Connection, rows: _Rows, streams: Iterable[StreamRow], now: int) -> None:
+    index_passages(conn, rows.passages)  # first: it reads
     conn.many_in_order(_ADD_EVENT, rows.events)
     conn.many_in_order(_ADD_PLAIN_EVENT, rows.plain_events)
-    index_passages(conn, rows.passages)
     conn.many(_MOVE, [{"id": s.id, "last_seq": s.last_seq, "now": now, "tokens": s.pending_tokens} for s in streams])
 
 

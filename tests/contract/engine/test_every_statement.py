@@ -10,6 +10,7 @@ import pytest
 from tests.postgres import empty_database
 
 from everkept.prove.statements import all_statements
+from everkept.store.batches import together
 from everkept.store.connection import _compile
 from everkept.store.dialect import postgres_dialect
 
@@ -38,5 +39,9 @@ def test_every_statement_can_be_prepared() -> None:
             for where, said in statements.items()
             if (fault := fault_of(raw, _compile(said, postgres_dialect()).sql)) is not None
         }
+        for where, said in statements.items():
+            batch = together(_compile(said, postgres_dialect()).sql)
+            if batch is not None and (fault := fault_of(raw, batch.sql)) is not None:
+                faults[f"{where}, many rows"] = fault
     if faults:
         pytest.fail("\n".join(f"{where}: {fault}" for where, fault in sorted(faults.items())))

@@ -21,6 +21,7 @@ FULL_TEXT_POSTGRES: Final = (
     "create index ix_passage_index_lexemes on passage_index using gin (lexemes)",
     "create table passage_text (id bigint primary key, speaker text not null, own text not null, said text not null,"
     " before text not null)",
-    'create table passage_terms (term text collate "C" primary key, passages bigint not null)',
+    # Written with every message: with room in its pages, a count is changed where it stands and no index with it.
+    'create table passage_terms (term text collate "C" primary key, passages bigint not null) with (fillfactor = 50)',
     "create table passage_totals (id int primary key, passages bigint not null, terms bigint not null)",
 )

@@ -99,7 +99,10 @@ AFTER_TABLES: dict[str, tuple[str, ...]] = {
             "create table passage_text (id bigint primary key, speaker text not null, own text not "
             "null, said text not null, before text not null)"
         ),
-        ('create table passage_terms (term text collate "C" primary key, passages bigint not null)'),
+        (
+            'create table passage_terms (term text collate "C" primary key, passages bigint not null) '
+            "with (fillfactor = 50)"
+        ),
         ("create table passage_totals (id int primary key, passages bigint not null, terms bigint not null)"),
         ("create extension if not exists vector"),
         (
