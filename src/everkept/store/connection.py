@@ -101,12 +101,12 @@ class Connection:
         if self.dialect.name == "sqlite":
             yield
             return
-        self._is_at_once = True
+        before, self._is_at_once = self._is_at_once, True
         try:
             with self.raw.pipeline():
                 yield
         finally:
-            self._is_at_once = False
+            self._is_at_once = before
 
     def run(self, statement: Executable, params: Params | None = None) -> int:
         """Execute and return the number of rows that were changed."""

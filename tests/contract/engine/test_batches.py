@@ -96,6 +96,18 @@ def test_an_error_of_what_is_on_its_way_is_that_of_its_caller_alone(store: Store
     assert names(store) == ["a"]
 
 
+def test_an_error_is_told_by_what_is_read_after_it(store: Store) -> None:
+    def read_after(conn: Connection) -> list[Any]:
+        with conn.at_once():
+            conn.many(_NAME, [{"name": name, "now": 0} for name in ("b", "b")])
+            conn.many(_NAME, [{"name": "c", "now": 0}, {"name": "d", "now": 0}])
+            return conn.rows(_NAMES)
+
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        store.write_now(read_after)
+    assert names(store) == []
+
+
 @pytest.mark.only_on("postgresql", reason="in a file everything is written at once")
 def test_a_count_is_not_asked_of_what_is_on_its_way(store: Store) -> None:
     def ask(conn: Connection) -> None:
