@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -10,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from everkept.prove.record import Record
-from everkept.prove.storm.aftermath import Aftermath
+from everkept.prove.storm.aftermath import Aftermath, _paid_twice
 from everkept.prove.storm.followers import Inbox
 from everkept.prove.storm.model import GARBAGE_MAX, PATIENCE, WEATHER, StormyModel
 from everkept.prove.storm.processes import Program
@@ -99,6 +100,34 @@ def test_refused_finishes_are_all_counted_but_for_one_a_death(
     record.close()
     assert after.refused_finishes == counted
     assert (found == []) == whole
+
+
+# ---- what was paid
+
+
+@pytest.mark.parametrize(
+    ("asked_at", "replies", "violations"),
+    [
+        ([10, 30], [(1, 20, "no JSON"), (1, 40, None)], 0),
+        ([10], [(1, 20, None)], 0),
+        ([10, 15], [(2, 20, None)], 0),
+        ([10, 30], [(2, 20, None)], 1),
+        ([10, 15], [(1, 20, None)], 1),
+        ([10, 30, 50], [(1, 20, "no JSON"), (1, 40, None)], 2),
+        ([10, 30], [(1, 20, "no JSON"), (1, None, None)], 0),
+    ],
+    ids=["rejected", "once", "cut off", "though answered", "uncounted", "a third time", "on its way"],
+)
+def test_a_question_is_paid_once_but_for_a_reply_that_could_not_be_used(
+    asked_at: list[int], replies: list[tuple[int, int | None, str | None]], violations: int
+) -> None:
+    raw = sqlite3.connect(":memory:")
+    raw.execute("create table replies(request_hash, asked, replied_at, rejected_because, work, step)")
+    raw.executemany("insert into replies values(x'07', ?, ?, ?, 'window:1', 'summary')", replies)
+    with StormyModel(seed=1) as model:
+        model.asked_at_us = [(b"\x07", at_us) for at_us in asked_at]
+        assert len(list(_paid_twice(raw, model, 0))) == violations
+    raw.close()
 
 
 # ---- the model's weather

@@ -344,6 +344,8 @@ class PostgresTransactions:
         return None
 
 
+_ENDED: Final = ("25P03", "25P04")
+"""The server ended a session whose process stood still in a transaction for longer than it may."""
 _CONFLICTS: Final = ("40P01", "40001")
 """Deadlock, and a snapshot that could not be kept up: neither should ever be."""
 _FORBIDDEN: Final = "42501"
@@ -366,7 +368,7 @@ def translate(error: Exception) -> Exception:
         ours = StoreMoved(said)
     elif error.sqlstate in _FULL:
         ours = StoreFull(f"the database could not be written: {said}")
-    elif isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+    elif isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or error.sqlstate in _ENDED:
         ours = StoreUnavailable(f"the database is not available: {said}")
     else:
         return error

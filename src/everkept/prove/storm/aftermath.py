@@ -32,6 +32,8 @@ LOOKED_FOR: Final = 20
 AGAIN_S: Final = 0.5
 _REFUSED: Final = re.compile(rb"finish refused: the lease was lost")
 _INTERNAL: Final = b'"error_class": "internal"'
+_REPLIES: Final = """
+select request_hash, asked, replied_at, rejected_because is not null, work || ' ' || step from replies"""
 _UNCOUNTED: Final = re.compile(rb"a refused finish could not be counted")
 
 
@@ -160,17 +162,21 @@ def _occurrences(words: re.Pattern[bytes], log: Path) -> int:
 
 
 def _paid_twice(raw: Any, model: StormyModel, ahead_us: int) -> Iterator[str]:
-    """Questions that were asked again after their reply had been committed, or that the journal does not count."""
+    """Questions that were asked again after a reply that could be used had been committed, or more often than the
+    journal counts over all the times that it was asked for a better one."""
     asked_at: dict[bytes, list[int]] = {}
     for question, at_us in model.asked_at_us:
         asked_at.setdefault(question, []).append(at_us)
-    rows = raw.execute("select request_hash, asked, replied_at, work || ' ' || step from replies").fetchall()
-    for question, asked, replied_at, what in rows:
-        times = asked_at.get(bytes(question), [])
-        if replied_at is not None and any(at + ahead_us > replied_at for at in times):
+    counted: dict[bytes, tuple[str, int]] = {}
+    for question, asked, replied_at, rejected, what in raw.execute(_REPLIES).fetchall():
+        _, before = counted.get(bytes(question), ("", 0))
+        counted[bytes(question)] = what, before + asked
+        is_answered = replied_at is not None and not rejected
+        if is_answered and any(at + ahead_us > replied_at for at in asked_at.get(bytes(question), ())):
             yield f"G8: {what} was asked again after its reply was committed"
-        if len(times) > asked:
-            yield f"G8: {what} was asked {len(times)} times, the journal counts {asked}"
+    for question, (what, asked) in counted.items():
+        if (times := len(asked_at.get(question, ()))) > asked:
+            yield f"G8: {what} was asked {times} times, the journal counts {asked}"
 
 
 def until_answered(ask: Callable[[], T]) -> T:
