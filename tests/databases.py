@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +15,23 @@ from everkept.ports.clock import Clock, VirtualClock
 from everkept.store.sqlite_database import SqliteDatabase
 
 OPENED_IN = ("everkept.store.store.SqliteDatabase", "everkept.bootstrap.SqliteDatabase")
-UrlOf = Callable[[Path], str]
+
+
+class UrlOf:
+    """Of what is opened where a test names a file."""
+
+    def __init__(self, in_place: InPlaceOfFiles | None) -> None:
+        self._in_place = in_place
+
+    def __call__(self, path: Path) -> str:
+        return f"sqlite:///{path}" if self._in_place is None else ordinary(self._in_place.url_of(path))
+
+    def copy(self, path: Path, to: Path) -> None:
+        """As a file is copied that nobody has open; not of the first that a test names."""
+        if self._in_place is None:
+            shutil.copyfile(path, to)
+        else:
+            self._in_place.copy(path, to)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -28,13 +45,13 @@ def each_database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
         pytest.skip(marked.kwargs["reason"])
     if database == "sqlite":
         quick_files(monkeypatch)
-        yield lambda path: f"sqlite:///{path}"
+        yield UrlOf(None)
         return
     in_place = InPlaceOfFiles()
     for name in OPENED_IN:
         monkeypatch.setattr(name, in_place)
     monkeypatch.setattr(SqliteDatabase, "connect", _refuse)
-    yield lambda path: ordinary(in_place.url_of(path))
+    yield UrlOf(in_place)
     # Neither had another process of the test a store in a file.
     assert list(tmp_path.rglob("everkept.db")) == [], "it ran on a file: open what the test names, or say only_on"
 

@@ -178,5 +178,9 @@ class InPlaceOfFiles:
             self._urls[path] = new_database() if self._urls else empty_database()
         return self._urls[path]
 
+    def copy(self, path: Path, to: Path) -> None:
+        """Of what nobody has open any more, and is not the first that was named: that one is of all tests."""
+        self._urls[to] = new_database(like=self._urls[path])
+
     def __call__(self, path: Path, _connect: object = None) -> TestedDatabase:
         return TestedDatabase(self.url_of(path))
