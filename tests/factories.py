@@ -142,7 +142,7 @@ class World:
         self.faults = faults or NoFaults()
         self.settings = settings_of(home, **overrides)
         self.model = None if script is None else ScriptedModel(script)
-        self.project: ProjectRow = store.write_now(ensure_project, project, SECRET, project_settings or {})
+        self.project: ProjectRow = store.write_now(ensure_project, project, SECRET, project_settings)
         self._async = asyncio.Runner()
         self._runners: dict[str, Runner] = {}
 

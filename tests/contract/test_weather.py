@@ -618,7 +618,7 @@ def test_any_weather_for_days_over_several_projects_ends_with_everything_remembe
     provider = Changing()
     world = make_world(script=provider)
     names = ("default", "shop", "clinic")
-    projects = {name: world.write(ensure_project, name, bytes([n]) * 32, {}) for n, name in enumerate(names, start=1)}
+    projects = {name: world.write(ensure_project, name, bytes([n]) * 32) for n, name in enumerate(names, start=1)}
     per_hour, said = [], 0
     for hour in range(48):
         if hour % 3 == 0:

@@ -153,7 +153,7 @@ class Operating(Cases):
 
     async def create_project(self, name: str, settings: dict[str, Any] | None = None) -> v.Project:
         check_name(name, "name")
-        checked = validate_overrides(settings or {})
+        checked = None if settings is None else validate_overrides(settings)
         row = await self._whole.write(ensure_project, name, secrets.token_bytes(32), checked)
         return project_view(row, *await self._whole.read(project_counts, row.id))
 

@@ -21,7 +21,8 @@ ONE: Final = "0199aaaa-1111-7222-8333-444455556666"
 TWO: Final = "0199bbbb-1111-7222-8333-444455556666"
 THREE: Final = "0199cccc-1111-7222-8333-444455556666"
 PLAIN: Final = Cast(model=False, embedder=None)
-_LAUNCHES: Final = "select json_group_array(state || ' ' || fence) from (select state, fence from launches order by id)"
+_LAUNCH: Final = "select state || ' ' || fence from launches order by id limit 1"
+_LAUNCHES: Final = f"select ({_LAUNCH}) || coalesce(', ' || ({_LAUNCH} offset 1), '')"
 
 
 def _prompt(text: str, session: str = ONE, **more: Any) -> AgentEvent:
@@ -50,19 +51,19 @@ def _tell(s: Stage, launch: Launch, *events: AgentEvent, first: int) -> None:
 
 def _go_on(s: Stage) -> None:
     """Named, launched, told of in two batches, finished; and continued by another agent, which accepts what is new."""
-    names = "select json_group_array(name) from workstreams"
-    do(s, "create", lambda: s.run(s.service().create_workstream("old", place="/code/app")), sql=names, after='["old"]')
-    do(s, "rename", lambda: s.run(s.service().rename_workstream("old", "login")), sql=names, after='["login"]')
-    one = _prepare(s, "k1", '["prepared 1"]', agent="claude-code", native_session=ONE)
+    names = "select max(name) from workstreams"
+    do(s, "create", lambda: s.run(s.service().create_workstream("old", place="/code/app")), sql=names, after="old")
+    do(s, "rename", lambda: s.run(s.service().rename_workstream("old", "login")), sql=names, after="login")
+    one = _prepare(s, "k1", "prepared 1", agent="claude-code", native_session=ONE)
     beat = lambda: s.run(s.service().heartbeat_launch(one.id, fence=one.fence))  # noqa: E731
-    do(s, "heartbeat", beat, sql=_LAUNCHES, after='["running 1"]')
+    do(s, "heartbeat", beat, sql=_LAUNCHES, after="running 1")
     _tell(s, one, _prompt("Build the login"), _prompt("As a sub-agent", "sub", parent=ONE), first=1)
     _tell(s, one, _prompt("And the docs"), first=3)
     finish = lambda: s.run(s.service().finish_launch(  # noqa: E731
         one.id, fence=one.fence, native_session=ONE, events=[_prompt("The last word")], source_cursor="9", exit_code=0,
     ))  # fmt: skip
-    do(s, "finish", finish, sql=_LAUNCHES, after='["finished 1"]')
-    two = _prepare(s, "k2", '["finished 1","prepared 2"]', agent="codex", native_session=TWO)
+    do(s, "finish", finish, sql=_LAUNCHES, after="finished 1")
+    two = _prepare(s, "k2", "finished 1, prepared 2", agent="codex", native_session=TWO)
     _accept(s, two, accepted=1)
 
 
@@ -75,18 +76,18 @@ def _accept(s: Stage, launch: Launch, *, accepted: int) -> None:
 
 def _take_over(s: Stage) -> None:
     """A lease ends and is taken over; the old holder finishes late; the new one's ends too, and it takes it again."""
-    old = _prepare(s, "k1", '["prepared 1"]', agent="claude-code")
+    old = _prepare(s, "k1", "prepared 1", agent="claude-code")
     s.clock.advance(91.0)
-    new = _prepare(s, "k2", '["lost 1","prepared 2"]', agent="codex")
+    new = _prepare(s, "k2", "lost 1, prepared 2", agent="codex")
     late = lambda: s.run(s.service().finish_launch(  # noqa: E731
         old.id, fence=old.fence, events=[_prompt("It came late")], source_cursor="1"
     ))  # fmt: skip
     do(s, "late finish", late, sql="select count(*) from events", after=1)
     s.clock.advance(91.0)
-    again = _prepare(s, "k2", '["lost 1","prepared 3"]', agent="codex")
+    again = _prepare(s, "k2", "lost 1, prepared 3", agent="codex")
     assert (again.id, again.fence) == (new.id, new.fence + 1)
     cancel = lambda: s.run(s.service().cancel_launch(again.id, fence=again.fence))  # noqa: E731
-    do(s, "cancel", cancel, sql=_LAUNCHES, after='["lost 1","cancelled 3"]')
+    do(s, "cancel", cancel, sql=_LAUNCHES, after="lost 1, cancelled 3")
 
 
 def _link_late(s: Stage) -> None:

@@ -371,7 +371,9 @@ def _as_asked(conn: Connection, sql: str, params: tuple[Any, ...]) -> tuple[str,
 _NEXT_DUE = """
 select min(case state when 'leased' then lease_until else due_at end) from jobs
 where state in ('waiting', 'ready', 'leased')"""
-_WAITING = "select list_of(kind || ' ' || key || ' ' || state) from jobs where state not in ('done', 'dead')"
+_WAITING = """
+select list_of(what) from (
+  select kind || ' ' || key || ' ' || state as what from jobs where state not in ('done', 'dead')) as waiting"""
 _FORGOTTEN = """
 select 1 from streams s where s.covered_seq < s.last_seq and s.erased_at is null
   and s.last_recorded_at + 86400000000 > coalesce((

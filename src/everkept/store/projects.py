@@ -109,9 +109,18 @@ def list_projects(conn: Connection) -> list[ProjectRow]:
 
 def ensure_project(conn: Connection, name: str, secret: bytes, settings: Mapping[str, Any] | None = None) -> ProjectRow:
     """The project of this name, made in the first workspace if there is none (`secret`: 32 random bytes, used only
-    then)."""
-    if find_project(conn, name) is None:
+    then).
+
+    Raises Conflict where it is there and has other settings than those that are given.
+    """
+    found = find_project(conn, name)
+    if found is None:
         _add(conn, FIRST, name, secret, settings)
+    elif settings is not None and json.loads(found.settings) != dict(settings):
+        raise Conflict(
+            f"there is a project {found.name!r} already, with other settings; update it to change them",
+            project=found.name,
+        )
     return _with_lane(conn, name)
 
 

@@ -53,7 +53,7 @@ def template() -> tuple[Path, Settings]:
     path = home / "empty.db"
     store = open_store(path, VirtualClock())
     for name in PROJECTS:
-        store.write_now(ensure_project, name, SECRET, {})
+        store.write_now(ensure_project, name, SECRET)
     store.close()
     settings = settings_of(
         home, window__events_max=5, work__slots=3, work__lease_s=60, work__heartbeat_s=15, models__permits_max=4

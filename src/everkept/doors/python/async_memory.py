@@ -649,7 +649,10 @@ class AsyncMemory:
         return await self._service.list_projects()
 
     async def create_project(self, name: str, *, settings: dict[str, Any] | None = None) -> v.Project:
-        """Raises Conflict where the name is taken."""
+        """The project of this name, made if there is none: asked twice, the answer is the same.
+
+        Raises Conflict where it is there and has other settings than those that are given.
+        """
         return await self._service.create_project(name, settings)
 
     async def update_project(

@@ -591,7 +591,9 @@ class Memory(MemoryFacade):
         return self._loop.wait(self._inner.projects())
 
     def create_project(self, name: str, *, settings: dict[str, Any] | None = None) -> v.Project:
-        """Raises Conflict where the name is taken."""
+        """The project of this name, made if there is none: asked twice, the answer is the same.
+
+        Raises Conflict where it is there and has other settings than those that are given."""
         return self._loop.wait(self._inner.create_project(name, settings=settings))
 
     def update_project(

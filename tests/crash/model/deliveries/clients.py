@@ -56,7 +56,7 @@ def template() -> tuple[Path, Settings]:
     path = home / "empty.db"
     store = open_store(path, VirtualClock())
     for name in PROJECTS:
-        project = store.write_now(ensure_project, name, SECRET, {}).id
+        project = store.write_now(ensure_project, name, SECRET).id
         for subject in SUBJECTS:
             store.write_now(ensure_subject, project, subject)
     store.close()
