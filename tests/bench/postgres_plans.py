@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -125,6 +126,10 @@ class Explained:
 
     def cursor(self) -> Explained:
         return self
+
+    def pipeline(self) -> AbstractContextManager[None]:
+        """Each statement is waited for: it is explained first."""
+        return nullcontext()
 
     def executemany(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         if rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ def _quick_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def url_of(request: pytest.FixtureRequest) -> UrlOf:
+def url_of(request: pytest.FixtureRequest) -> Callable[[Path], str]:
     """Of the store of a folder: a file in it but in the cases that are tried on each database."""
     if "each_database" in request.fixturenames:
         of_file: UrlOf = request.getfixturevalue("each_database")
@@ -67,7 +67,7 @@ def url_of(request: pytest.FixtureRequest) -> UrlOf:
 
 
 @pytest.fixture
-def another(provider: Provider, tmp_path: Path, url_of: UrlOf) -> Iterator[OpensSystems]:
+def another(provider: Provider, tmp_path: Path, url_of: Callable[[Path], str]) -> Iterator[OpensSystems]:
     """Opens one more process; they are killed when the test ends."""
     opened: list[MemorySystem] = []
 
