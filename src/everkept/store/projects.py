@@ -191,7 +191,7 @@ def ensure_workspace(conn: Connection, name: str) -> WorkspaceRow:
 def ensure_project_in(
     conn: Connection, workspace: str, name: str, secret: bytes, settings: Mapping[str, Any] | None
 ) -> ProjectRow:
-    """As `ensure_project`, in a workspace, which is made if there is none.
+    """As `ensure_project`, in a workspace, which is made if there is none; `settings` are those of a new one.
 
     Raises Conflict where a project of another workspace has the name that this one would be called by.
     """

@@ -204,6 +204,9 @@ class Writer:
             effects = self._group(self._connection, calls)
         except Exception as error:  # noqa: BLE001  (the writer must outlive anything; every caller is told)
             self._fail(calls, error)
+        if self._connection is not None and self._connection.is_spent:
+            self._guard(self._connection.raw.close)
+            self._connection = None
         for effect in effects:
             self._guard(effect)
         _answer(calls)

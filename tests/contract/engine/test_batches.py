@@ -96,6 +96,24 @@ def test_an_error_of_what_is_on_its_way_is_that_of_its_caller_alone(store: Store
     assert names(store) == ["a"]
 
 
+@pytest.mark.only_on("postgresql", reason="a file prepares nothing on a server")
+def test_after_an_error_of_several_at_once_the_next_transaction_has_another_connection(store: Store) -> None:
+    """The driver may think that a statement is prepared that came behind the one that failed."""
+
+    def write_two(conn: Connection, *names: str) -> int:
+        with conn.at_once():
+            conn.many(_NAME, [{"name": name, "now": 0} for name in names])
+            conn.put(_RENAME, {"name": "z", "id": 0})
+        return int(conn.scalar(text("select pg_backend_pid()")))
+
+    first = store.write_now(write_two, "a", "b")
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        store.write_now(write_two, "c", "c")
+    after = {store.write_now(write_two, f"d{n}", f"e{n}") for n in range(6)}
+    assert len(after) == 1
+    assert first not in after
+
+
 def test_an_error_is_told_by_what_is_read_after_it(store: Store) -> None:
     def read_after(conn: Connection) -> list[Any]:
         with conn.at_once():
