@@ -48,7 +48,7 @@ async def list_projects(*, json: Json = False) -> None:
 async def create_project(name: str, settings: Settings | None = None, /, *, json: Json = False) -> None:
     """Create a project, with its own settings if any are given."""
     async with backend.memory(DEFAULT_PROJECT) as memory:
-        made = await memory.create_project(name, settings=parse_settings(settings) if settings else None)
+        made = await memory.create_project(name, parse_settings(settings) if settings else None)
     screen.emit(made) if json else print(f"{made.id}  {made.name}")
 
 

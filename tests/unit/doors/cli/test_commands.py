@@ -334,6 +334,13 @@ def test_project_settings_are_typed(capsys):
     assert fake.calls[1][1]["1"] == {"window.idle_s": 60, "memory.enabled": False}
 
 
+def test_a_project_without_settings_asks_for_none_and_leaves_those_that_it_has(capsys):
+    project = v.Project(id="prj_1", name="p", created_at=a_fact().said_at, settings={}, messages=0, facts=0)
+    fake = FakeService(create_project=project)
+    run(["projects", "create", "p"], opener=fake)
+    assert fake.calls[1][1]["1"] is None
+
+
 def test_config_names_the_source(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("EVERKEPT_HOME", str(tmp_path))
     monkeypatch.setenv("EVERKEPT_WINDOW__IDLE_S", "60")
