@@ -44,7 +44,7 @@ POOLED = 10_000
 ASKED = 60
 WARM = 10
 DENSE = 40
-BUILD_MEMORY = "512MB"
+BUILD_MEMORY = "2GB"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ the driver's own connection (measured three times faster than Core's execution o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -49,6 +49,10 @@ def _nobody(_told: int) -> None:
     return None
 
 
+def _one_by_one(_raw: Any) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 class Connection:
     """One connection in one transaction, owned by one thread. Never kept by a store function."""
 
@@ -56,16 +60,14 @@ class Connection:
         self.raw = raw
         self.dialect = dialect
         self._clock = clock
-        self._held: list[tuple[str, Sequence[Any]]] | None = None
-        """What a block of `at_once` has written and not sent; None outside of one."""
-        self.is_spent = False
-        """No transaction is to begin on it any more."""
+        self._is_at_once = False
         self._after_commit: list[Callable[[], None]] = []
         self._due: list[int] = []
         self._changed: list[int] = []
         self.on_due: Callable[[int], None] = _nobody
         self.on_change: Callable[[int], None] = _nobody
         self.shares: Callable[[Any], None] = _nobody
+        self.overlaps: Callable[[Any], AbstractContextManager[None]] = _one_by_one
         self.traceparent: str | None = None
         """The span of whoever wants what is run now, where that is traced."""
 
@@ -75,12 +77,12 @@ class Connection:
 
     def rows(self, statement: Executable, params: Params | None = None) -> list[Row]:
         compiled = _compile(statement, self.dialect)
-        result: list[Row] = self._ask(compiled.sql, compiled.row(params or {})).fetchall()
+        result: list[Row] = self.raw.execute(compiled.sql, compiled.row(params or {})).fetchall()
         return result
 
     def first(self, statement: Executable, params: Params | None = None) -> Row | None:
         compiled = _compile(statement, self.dialect)
-        cursor = self._ask(compiled.sql, compiled.row(params or {}))
+        cursor = self.raw.execute(compiled.sql, compiled.row(params or {}))
         row: Row | None = cursor.fetchone()
         cursor.close()
         return row
@@ -92,61 +94,28 @@ class Connection:
     def put(self, statement: Executable, params: Params) -> None:
         """Execute; how many rows were changed is not asked."""
         compiled = _compile(statement, self.dialect)
-        self._write(compiled.sql, compiled.row(params))
+        self.raw.execute(compiled.sql, compiled.row(params))
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """What `put` and `many` write in the block is sent together at its end: a server is waited for once.
+        """What `put` and `many` write in the block is on its way while the next is made: a server is waited for once.
 
-        An error comes with the end of the block. What reads in it goes with all that was written before it. `run`,
-        whose answer is a count, raises RuntimeError in it.
+        An error may come as late as the end of the block. To read in it is to wait for all before. `run`, whose answer
+        is a count, raises RuntimeError in it.
         """
-        if self.dialect.name == "sqlite" or self._held is not None:
+        if self._is_at_once:
             yield
             return
-        self._held = []
+        self._is_at_once = True
         try:
-            yield
-            self._send()
+            with self.overlaps(self.raw):
+                yield
         finally:
-            self._held = None
-
-    def _write(self, sql: str, values: Sequence[Any]) -> None:
-        if self._held is None:
-            self.raw.execute(sql, values)
-        else:
-            self._held.append((sql, values))
-
-    def _ask(self, sql: str, values: Sequence[Any]) -> Any:
-        """The driver's cursor, with its rows."""
-        if not self._held:
-            return self.raw.execute(sql, values)
-        self._held.append((sql, values))
-        return self._send()
-
-    def _send(self) -> Any:
-        """Send what is held, all at once; the cursor of the last of it.
-
-        While it is made nothing is on its way: a server that waits for a process that stands still ends its session
-        only between statements. After an error the driver may think that a statement is prepared that is not.
-        """
-        if not self._held:
-            return None
-        held, self._held = self._held, []
-        cursor = None
-        try:
-            with self.raw.pipeline():
-                for sql, values in held:
-                    cursor = self.raw.execute(sql, values)
-        except Exception:
-            self.raw.prepare_threshold = None
-            self.is_spent = True
-            raise
-        return cursor
+            self._is_at_once = False
 
     def run(self, statement: Executable, params: Params | None = None) -> int:
         """Execute and return the number of rows that were changed."""
-        if self._held is not None:
+        if self._is_at_once:
             raise RuntimeError("how many rows were changed is not known before the end of `at_once`")
         compiled = _compile(statement, self.dialect)
         count: int = self.raw.execute(compiled.sql, compiled.row(params or {})).rowcount
@@ -168,22 +137,21 @@ class Connection:
         if self.dialect.name == "sqlite":
             self.raw.executemany(sql, rows)
         elif len(rows) == 1:
-            self._write(sql, rows[0])
+            self.raw.execute(sql, rows[0])
         elif (statement := together(sql)) is not None:
             for run in statement.runs(rows):
-                self._write(statement.sql, statement.values(run))
+                self.raw.execute(statement.sql, statement.values(run))
         else:
-            self._send()
-            self.raw.cursor().executemany(sql, rows)
+            with self.at_once():
+                for row in rows:
+                    self.raw.execute(sql, row)
 
     def allocate(self, table: str, count: int) -> int:
         """The first of `count` new row numbers of `table`, which the caller then writes. Never given out again."""
-        self._send()
         return allocate(self.raw, self.dialect, table, count)
 
     def share(self) -> None:
         """Call it before a row is written that all projects share (a counter, a provider), and read it after."""
-        self._send()  # this lock is the last that is taken
         self.shares(self.raw)
 
     def after_commit(self, effect: Callable[[], None]) -> None:

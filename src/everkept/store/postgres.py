@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -46,6 +47,11 @@ PREPARED_FROM: Final = 3
 are planned for the values that they ask for."""
 IDLE_S: Final = 3
 """How long a transaction may stand idle before the server ends it: a frozen process must not hold up the others."""
+WRITE_S: Final = 20
+"""How long a writer may hold what it has locked, whatever it does. Within a lease with its heartbeats there is time for
+it, so nobody loses one to a process that stands still."""
+BOUNDED_FROM: Final = 170_000
+"""The first server that can hold a transaction to a time (`transaction_timeout`)."""
 # All of it holds for the transaction alone, and in one trip: behind a pooler the next one is on another connection.
 _SET: Final = (
     f"set local statement_timeout = '{STATEMENT_S}s'",
@@ -60,7 +66,11 @@ def _read(reach: Reach) -> str:
     return "; ".join(["begin isolation level repeatable read read only", *_SET, reach_statement([reach]), _CLOCK])
 
 
-def _write(reaches: Collection[Reach]) -> str:
+def _is_bounded(raw: psycopg.Connection[Any]) -> bool:
+    return raw.info.server_version >= BOUNDED_FROM
+
+
+def _write(reaches: Collection[Reach], *, is_bounded: bool) -> str:
     """Begin a transaction that reaches so far. Everybody takes locks in this order, so none waits for another in a
     circle."""
     if Across.EVERYTHING in reaches:
@@ -75,6 +85,8 @@ def _write(reaches: Collection[Reach]) -> str:
             f"select pg_advisory_xact_lock_shared({WRITING})",
             f"select count(pg_advisory_xact_lock({PROJECTS} + id)) from ({reached}) as in_order",
         ]
+    if is_bounded:  # from here on: whoever waits for a lock holds nobody up
+        locks.append(f"set local transaction_timeout = '{WRITE_S}s'")
     return "; ".join(["begin", *_SET, *locks, reach_statement(reaches), _CLOCK])
 
 
@@ -184,7 +196,9 @@ class PostgresDatabase:
         return not raw.closed and not raw.broken
 
     def transactions(self) -> PostgresTransactions:
-        return PostgresTransactions(lambda raw, reaches: self._begin(raw, _write(reaches)))
+        return PostgresTransactions(
+            lambda raw, reaches: self._begin(raw, _write(reaches, is_bounded=_is_bounded(raw)))
+        )
 
     def translate(self, error: Exception) -> Exception:
         if isinstance(error, psycopg.Error) and error.sqlstate in _CONFLICTS:
@@ -301,6 +315,8 @@ class PostgresTransactions:
     def __init__(self, begin: Callable[[Any, Collection[Reach]], None]) -> None:
         self._begin = begin
         self._shares = False
+        self._spent: Any = None
+        """A connection on which no transaction is to begin any more."""
 
     def begin(self, raw: Any, reaches: Collection[Reach]) -> None:
         self._shares = Across.EVERYTHING in reaches
@@ -318,6 +334,21 @@ class PostgresTransactions:
             raw.execute(f"select pg_advisory_xact_lock({SHARED_ROWS})")
             self._shares = True
 
+    @contextmanager
+    def overlap(self, raw: Any) -> Iterator[None]:
+        """A server that was sent a part waits for the rest with all locks held, and counts it as no standing still. So
+        nothing overlaps where it cannot hold the transaction to a time."""
+        if not _is_bounded(raw):
+            yield
+            return
+        try:
+            with raw.pipeline():
+                yield
+        except Exception:  # the driver may think that a statement is prepared that came behind the one that failed
+            raw.prepare_threshold = None
+            self._spent = raw
+            raise
+
     def is_open(self, raw: Any) -> bool:
         if raw.closed:
             return False
@@ -325,7 +356,7 @@ class PostgresTransactions:
         return status in (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
     def is_usable(self, raw: Any) -> bool:
-        return not raw.closed and not raw.broken
+        return not raw.closed and not raw.broken and raw is not self._spent
 
     def tell(self, raw: Any, due: Sequence[int], changed: Sequence[int]) -> None:
         notes = [(CHANGED, str(project)) for project in sorted(set(changed))]

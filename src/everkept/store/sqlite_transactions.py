@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from everkept.store.reach import Reach
@@ -59,6 +59,9 @@ class SqliteTransactions:
 
     def share(self, raw: Any) -> None:
         return None
+
+    def overlap(self, raw: Any) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def is_open(self, raw: Any) -> bool:
         """A full disk rolls the whole transaction back, not the statement."""

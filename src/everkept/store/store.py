@@ -106,7 +106,7 @@ class Store:
         connection = self._connection(self.database.connect(read_only=False))
         connection.on_due = lambda due_at_us: self.on_due(due_at_us)
         connection.on_change = self.bell.ring
-        connection.shares = self.writer.share
+        connection.shares, connection.overlaps = self.writer.share, self.writer.overlap
         return connection
 
     def _connection(self, raw: Any) -> Connection:

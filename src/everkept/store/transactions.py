@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from everkept.store.reach import Reach
@@ -28,6 +29,10 @@ class Transactions(Protocol):
 
     def share(self, raw: Any) -> None:
         """Before rows are written that all projects share: from here to the end nobody else writes such rows."""
+        ...
+
+    def overlap(self, raw: Any) -> AbstractContextManager[None]:
+        """In its block a statement may be on its way while the next is made."""
         ...
 
     def is_open(self, raw: Any) -> bool:

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -162,6 +162,9 @@ class Writer:
     def share(self, raw: Any) -> None:
         self._transactions.share(raw)
 
+    def overlap(self, raw: Any) -> AbstractContextManager[None]:
+        return self._transactions.overlap(raw)
+
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="everkept-writer", daemon=True)
         self._thread.start()
@@ -204,7 +207,7 @@ class Writer:
             effects = self._group(self._connection, calls)
         except Exception as error:  # noqa: BLE001  (the writer must outlive anything; every caller is told)
             self._fail(calls, error)
-        if self._connection is not None and self._connection.is_spent:
+        if self._connection is not None and not self._transactions.is_usable(self._connection.raw):
             self._guard(self._connection.raw.close)
             self._connection = None
         for effect in effects:

@@ -126,7 +126,6 @@ def test_an_error_is_told_by_what_is_read_after_it(store: Store) -> None:
     assert names(store) == []
 
 
-@pytest.mark.only_on("postgresql", reason="in a file everything is written at once")
 def test_a_count_is_not_asked_of_what_is_on_its_way(store: Store) -> None:
     def ask(conn: Connection) -> None:
         with conn.at_once():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,28 +17,77 @@ from everkept.store.connection import Connection
 pytestmark = pytest.mark.only_on("postgresql", reason="a file has no sessions that somebody else ends")
 _COUNT = text("select count(*) from projects")
 _NAME = text("insert into workspaces(name, created_at) values(:name, 0)")
+_RENAME = text("update workspaces set name = name || :more where name <> :name")
+STOOD_S = 0.5
 
 
-@pytest.mark.parametrize(("way", "at_once"), [("read_now", False), ("write_now", False), ("write_now", True)])
-def test_a_process_that_stood_still_in_a_transaction_is_told_so_and_goes_on(
-    world: World, monkeypatch: pytest.MonkeyPatch, way: str, at_once: bool
+def _between_two(conn: Connection) -> Any:
+    time.sleep(STOOD_S)
+    return conn.scalar(_COUNT)
+
+
+def _while_it_writes(conn: Connection) -> Any:
+    with conn.at_once():
+        conn.put(_NAME, {"name": "a"})
+        time.sleep(STOOD_S)
+        conn.put(_NAME, {"name": "b"})
+        return conn.scalar(_COUNT)
+
+
+def _after_it_read_what_it_writes(conn: Connection) -> Any:
+    with conn.at_once():
+        conn.put(_NAME, {"name": "a"})
+        conn.scalar(_COUNT)
+        time.sleep(STOOD_S)
+        conn.put(_NAME, {"name": "b"})
+
+
+def _after_it_wrote(conn: Connection) -> Any:
+    with conn.at_once():
+        conn.put(_NAME, {"name": "a"})
+        conn.put(_NAME, {"name": "b"})
+    return _between_two(conn)
+
+
+def _after_it_wrote_in_no_form_for_many(conn: Connection) -> Any:
+    conn.many(_RENAME, [{"name": "c", "more": "d"}] * 2)
+    return _between_two(conn)
+
+
+WRITING = [
+    _between_two, _while_it_writes, _after_it_read_what_it_writes, _after_it_wrote, _after_it_wrote_in_no_form_for_many,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bounded_from", [0, 10**9], ids=["17", "older"])
+@pytest.mark.parametrize("stand_still", WRITING)
+def test_a_process_that_stood_still_while_it_wrote_is_told_so_and_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch, stand_still: Callable[[Connection], Any], bounded_from: int
 ) -> None:
-    """As one that was frozen: what it had begun is gone with its locks, and no error of its own; also where it stood
-    still while it wrote several things at once."""
-    do: Any = getattr(world.store, way)
-    patient = postgres._SET
-    monkeypatch.setattr(postgres, "_SET", (*patient, "set local idle_in_transaction_session_timeout = '50ms'"))
+    """As one that was frozen: what it had begun is gone with its locks, and no error of its own. Between two parts of
+    what is sent together, and after them, a server counts nobody as standing still: one that can hold a transaction to a
+    time ends it all the same, and to an older one nothing is sent so."""
+    monkeypatch.setattr(postgres, "BOUNDED_FROM", bounded_from)
+    with monkeypatch.context() as hasty:
+        hasty.setattr(postgres, "_SET", (*postgres._SET, "set local idle_in_transaction_session_timeout = '50ms'"))
+        hasty.setattr(postgres, "WRITE_S", 0.1)
+        with pytest.raises(StoreUnavailable):
+            world.store.write_now(stand_still)
+    assert world.store.write_now(lambda conn: conn.scalar(_COUNT)) == 1
 
-    def stand_still(conn: Connection) -> Any:
-        with conn.at_once() if at_once else nullcontext():
-            if at_once:
-                conn.put(_NAME, {"name": "a"})
-                conn.scalar(_COUNT)
-                conn.put(_NAME, {"name": "b"})
-            time.sleep(0.5)
-            return conn.scalar(_COUNT)
 
-    with pytest.raises(StoreUnavailable):
-        do(stand_still)
-    monkeypatch.setattr(postgres, "_SET", patient)
-    assert do(lambda conn: conn.scalar(_COUNT)) == 1
+def test_a_process_that_stood_still_while_it_read_is_told_so_and_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as hasty:
+        hasty.setattr(postgres, "_SET", (*postgres._SET, "set local idle_in_transaction_session_timeout = '50ms'"))
+        with pytest.raises(StoreUnavailable):
+            world.store.read_now(_between_two)
+    assert world.store.read_now(lambda conn: conn.scalar(_COUNT)) == 1
+
+
+def test_whoever_waits_for_a_lock_spends_none_of_its_time_to_write(world: World) -> None:
+    """The time begins with the last lock that a transaction begins with."""
+    begun = postgres._write([1], is_bounded=True).split("; ")
+    bound = next(at for at, said in enumerate(begun) if "transaction_timeout" in said and "idle" not in said)
+    assert max(at for at, said in enumerate(begun) if "advisory" in said) < bound
