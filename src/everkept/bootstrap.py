@@ -242,9 +242,7 @@ async def open_application(
     runner = make_runner(parts, faults) if worker else None
     application = Application(
         parts,
-        None
-        if runner is None
-        else Worker(runner, heartbeat_s=settings.work.heartbeat_s, embedder_label=tools.embedder_label),
+        None if runner is None else Worker(runner, settings, embedder_label=tools.embedder_label),
     )
     if application.worker is not None:
         application.worker.start()

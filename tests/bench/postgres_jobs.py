@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -78,6 +79,8 @@ class Queue:
     system: System
     url: str
     python: str
+    home: Path
+    """Of our workers, as those of one machine share it."""
     workers: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def prepare(self) -> None:
@@ -101,10 +104,10 @@ class Queue:
         else:
             self._call("hold")
 
-    def begin_worker(self, name: str) -> subprocess.Popen[str]:
-        """`name` is what the peer knows a process by that is started again."""
+    def begin_worker(self, name: str, home: str = "") -> subprocess.Popen[str]:
+        """`name` is what the peer knows a process by that is started again; `home` is one of several, of ours."""
         command = (
-            [sys.executable, "-m", "tests.bench.postgres_worker", self.url, str(SLOTS)]
+            [sys.executable, "-m", "tests.bench.postgres_worker", self.url, str(SLOTS), str(self.home / home)]
             if self.system is OURS
             else [*self._script(), "work", str(SLOTS)]
         )
@@ -193,6 +196,11 @@ def _rate(server: Server, system: System, jobs: int, workers: int) -> float:
 
 def _resuming(server: Server) -> Iterator[Figure]:
     mine = _resume_s(server, OURS)
+    alone = _resume_s(server, OURS, shared=False)
+    yield Figure(
+        name="kill -9 of a worker, each with a home of its own, until its job runs again", value=alone, unit="s",
+        peer="the same, one home", peer_value=mine,
+    )  # fmt: skip
     for peer in OTHERS:
         try:
             theirs = _resume_s(server, peer)
@@ -204,18 +212,18 @@ def _resuming(server: Server) -> Iterator[Figure]:
         )  # fmt: skip
 
 
-def _resume_s(server: Server, system: System) -> float:
-    """At its defaults; `WAIT_S` where it does not come back."""
+def _resume_s(server: Server, system: System, *, shared: bool = True) -> float:
+    """At its defaults; `WAIT_S` where it does not come back. Not `shared`: each worker as on a machine of its own."""
     runs = "select count(*) from runs"
     with _queue(server, system) as queue, psycopg.connect(queue.url, autocommit=True) as raw:
-        first = queue.begin_worker("first")
+        first = queue.begin_worker("first", "" if shared else "a")
         queue.hold()
         _wait(raw, runs, 1)
-        queue.begin_worker("second")
+        queue.begin_worker("second", "" if shared else "b")
         time.sleep(1.0)  # it has looked for work once
         first.kill()
         killed_s = time.monotonic()
-        queue.begin_worker("first")  # as whoever supervises it does
+        queue.begin_worker("first", "" if shared else "c")  # as whoever supervises it does
         try:
             _wait(raw, runs, 2)
         except TimeoutError:
@@ -228,12 +236,13 @@ def _resume_s(server: Server, system: System) -> float:
 @contextmanager
 def _queue(server: Server, system: System) -> Iterator[Queue]:
     python = sys.executable if system is OURS else _python_of(system)
-    queue = Queue(system, server.new_database(), python)
-    queue.prepare()
-    try:
-        yield queue
-    finally:
-        queue.kill_workers()
+    with tempfile.TemporaryDirectory(prefix="everkept-bench-") as home:
+        queue = Queue(system, server.new_database(), python, Path(home))
+        queue.prepare()
+        try:
+            yield queue
+        finally:
+            queue.kill_workers()
 
 
 def _wait(raw: psycopg.Connection[Any], sql: str, wanted: int) -> None:

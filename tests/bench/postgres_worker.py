@@ -14,7 +14,6 @@ import logging
 import os
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -67,7 +66,7 @@ def make_worker(url: str, slots: int, home: Path, kind: JobKind[Any]) -> tuple[S
         pools={"local": None, "model": None, "embedder": None},
         maintenance=Maintenance(store, periodic_tasks(settings), clock),
     )
-    return store, Worker(runner, heartbeat_s=settings.work.heartbeat_s, embedder_label="")
+    return store, Worker(runner, settings, embedder_label="")
 
 
 _RUN = text("insert into runs(at) values(clock_timestamp()) returning (select count(*) from runs)")
@@ -92,19 +91,18 @@ def job_kind(ran: Ran, store: list[Store]) -> JobKind[Any]:
 
 
 def main() -> None:
-    url, slots = sys.argv[1], int(sys.argv[2])
+    url, slots, home = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     ran, stores = Ran(), list[Store]()
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    with tempfile.TemporaryDirectory(prefix="everkept-bench-") as home:
-        store, worker = make_worker(url, slots, Path(home), job_kind(ran, stores))
-        stores.append(store)
-        worker.start()
-        print("ready", flush=True)
-        ended.wait()
-        worker.stop(10.0)
-        store.close()
+    store, worker = make_worker(url, slots, home, job_kind(ran, stores))
+    stores.append(store)
+    worker.start()
+    print("ready", flush=True)
+    ended.wait()
+    worker.stop(10.0)
+    store.close()
     print(json.dumps(asdict(ran)), flush=True)
 
 

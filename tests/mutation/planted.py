@@ -15,6 +15,7 @@ DISTIL = "tests/contract/test_distil.py::"
 DISTILLED = "tests/unit/domain/test_distilled.py::"
 CONSUMERS = "tests/contract/engine/test_consumers.py::"
 EMBEDDING = "tests/contract/engine/test_embedding.py::"
+ENDED = "tests/contract/engine/test_ended_sessions.py::"
 ERASE = "tests/contract/test_erase.py::"
 FACTS = "tests/contract/engine/test_facts.py::"
 FAIRNESS = "tests/contract/engine/test_fairness.py::"
@@ -23,6 +24,7 @@ HANDLES = "tests/contract/test_merged_handles.py::"
 JOURNAL = "tests/contract/engine/test_journal.py::"
 LEASES = "tests/contract/engine/test_leases.py::"
 OUTCOMES = "tests/contract/engine/test_outcomes.py::"
+PRESENCE = "tests/unit/work/test_presence.py::"
 RECEIPTS = "tests/contract/test_receipts.py::"
 SCHEDULE = "tests/contract/engine/test_schedule.py::"
 SEARCH = "tests/contract/test_search.py::"
@@ -190,6 +192,16 @@ WORKING = (
         old="if lease.job in self._running and self._running[lease.job][0] is lease:",
         new="if lease.job in self._running:",
         tests=(LEASES + "test_a_run_whose_job_this_worker_was_given_anew_is_cancelled_and_the_new_one_renewed",),
+    ),
+    Planted(
+        name="a frozen writer keeps its locks", guarantee="G13", layer="contract", file="store/postgres.py",
+        old="    if is_bounded:  # from here on", new="    if not is_bounded:  # from here on",
+        tests=(ENDED + "test_a_process_that_stood_still_while_it_wrote_is_told_so_and_goes_on",),
+    ),
+    Planted(
+        name="a worker that stands still is taken for dead", guarantee="G6", layer="contract", file="work/presence.py",
+        old="return try_lock(file) and os.read", new="return os.read",
+        tests=(PRESENCE + "test_a_worker_is_dead_once_its_process_was_killed_and_not_while_it_stands_still",),
     ),
     Planted(
         name="the subject's revision is not checked", guarantee="G6", layer="contract", file="store/facts.py",

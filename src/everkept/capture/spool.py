@@ -11,7 +11,6 @@ import errno
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from everkept.hook.hook_script import FORMAT, LOCK_FD
+from everkept.ports.file_locks import try_lock, unlock
 
 RECORD_BYTES_MAX: Final = 64 * 2**20
 HALF_WRITTEN_AFTER_S: Final = 3_600.0
@@ -329,31 +329,3 @@ class WorkerLock:
         except OSError:
             return None
         return file
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def try_lock(file: int) -> bool:
-        os.lseek(file, 0, os.SEEK_SET)
-        try:
-            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-    def unlock(file: int) -> None:
-        os.lseek(file, 0, os.SEEK_SET)
-        msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
-else:
-    import fcntl
-
-    def try_lock(file: int) -> bool:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    def unlock(file: int) -> None:
-        fcntl.flock(file, fcntl.LOCK_UN)

@@ -242,9 +242,12 @@ def _add_ready(conn: Connection, lane: int, use: str, n: int) -> None:
 
 
 _EXPIRED = text("""
-select id, lane_id, uses, crashes, attempts, history, owner, charged_s, project_id, kind, key from jobs
+select id, lane_id, crashes, history, owner, charged_s, project_id, kind, key from jobs
 where state = 'leased' and (lease_until <= :now or exists (
   select 1 from workers w where w.id = jobs.owner and w.seen_at <= :dead)) order by lease_until limit :limit""")
+_LEFT = text("""
+select id, lane_id, crashes, history, owner, charged_s, project_id, kind, key from jobs
+where state = 'leased' and owner = :owner order by lease_until""")
 _EXPIRE = text("""
 update jobs set state = :state, owner = null, lease_until = null, due_at = :now, error = :error,
   error_class = 'crashed', history = :history, finished_at = :finished where id = :id""")
@@ -265,10 +268,20 @@ def expire_leases(conn: Connection, crashes_max: int, limit: int = 100, unseen_s
     """
     now = conn.now()
     unseen = -1 if unseen_s is None else now - int(unseen_s * 1e6)
+    return _take_back(conn, conn.rows(_EXPIRED, {"now": now, "dead": unseen, "limit": limit}), crashes_max)
+
+
+def expire_worker(conn: Connection, owner: str, crashes_max: int) -> list[Expired]:
+    """Take back, before their ends, all leases of a worker whose process is known to be dead, and forget it."""
+    gone = _take_back(conn, conn.rows(_LEFT, {"owner": owner}), crashes_max)
+    remove_worker(conn, owner)
+    return gone
+
+
+def _take_back(conn: Connection, leased: Sequence[Row], crashes_max: int) -> list[Expired]:
+    now = conn.now()
     gone = []
-    for job, lane, _use, crashes, _attempts, history, owner, charged, project, kind, key in conn.rows(
-        _EXPIRED, {"now": now, "dead": unseen, "limit": limit}
-    ):
+    for job, lane, crashes, history, owner, charged, project, kind, key in leased:
         dead = crashes >= crashes_max
         error = f"the worker {owner} died or froze over it ({crashes} of at most {crashes_max} times)"
         conn.run(_EXPIRE, {

@@ -196,9 +196,7 @@ class PostgresDatabase:
         return not raw.closed and not raw.broken
 
     def transactions(self) -> PostgresTransactions:
-        return PostgresTransactions(
-            lambda raw, reaches: self._begin(raw, _write(reaches, is_bounded=_is_bounded(raw)))
-        )
+        return PostgresTransactions(lambda raw, reaches: self._begin(raw, _write(reaches, is_bounded=_is_bounded(raw))))
 
     def translate(self, error: Exception) -> Exception:
         if isinstance(error, psycopg.Error) and error.sqlstate in _CONFLICTS:

@@ -10,9 +10,12 @@ import threading
 
 import structlog
 
+from everkept.config import Settings
 from everkept.errors import EverkeptError
+from everkept.store.jobs import expire_worker
 from everkept.store.streams import projects_embedded_otherwise, reopen_chunk
 from everkept.work.job import error_text
+from everkept.work.presence import Presence
 from everkept.work.runner import Runner
 
 log = structlog.get_logger("everkept.work")
@@ -21,9 +24,10 @@ log = structlog.get_logger("everkept.work")
 class Worker:
     """Start once, stop once."""
 
-    def __init__(self, runner: Runner, *, heartbeat_s: float, embedder_label: str) -> None:
+    def __init__(self, runner: Runner, settings: Settings, *, embedder_label: str) -> None:
         self.runner = runner
-        self._heartbeat_s = heartbeat_s
+        self._settings = settings.work
+        self._presence = Presence(settings.home, runner.owner)
         self._label = embedder_label
         self._loop = asyncio.new_event_loop()
         self._ended = threading.Event()
@@ -31,6 +35,7 @@ class Worker:
         self._pulse = threading.Thread(target=self._beat, name="everkept-heartbeat", daemon=True)
 
     def start(self) -> None:
+        self._presence.announce()
         self.runner.store.on_due = self.runner.notify
         self._thread.start()
         self._pulse.start()
@@ -44,12 +49,25 @@ class Worker:
             self._loop.close()
 
     async def _main(self) -> None:
-        reembed = asyncio.create_task(self._reembed())
+        beside = [asyncio.create_task(self._reembed()), asyncio.create_task(self._succeed())]
         try:
             await self.runner.run()
         finally:
-            reembed.cancel()
-            await asyncio.gather(reembed, return_exceptions=True)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+
+    async def _succeed(self) -> None:
+        """What a worker of this home had begun when its process was killed is taken up at once."""
+        while True:
+            for owner in self._presence.dead():
+                try:
+                    left = await self.runner.store.write(expire_worker, owner, self._settings.crashes_max)
+                    self._presence.forget(owner)
+                    log.warning("a worker was killed; what it had begun is taken up", worker=owner, jobs=len(left))
+                except (EverkeptError, OSError) as error:
+                    log.error("what a dead worker had begun could not be taken up yet", worker=owner, error=str(error))
+            await asyncio.sleep(self._settings.tick_s)
 
     async def _reembed(self) -> None:
         """Where another embedder made the vectors, make them again in the background."""
@@ -69,7 +87,7 @@ class Worker:
 
     def _beat(self) -> None:
         """Ends with the worker's thread: what nobody works must not look alive, nor keep its leases."""
-        while not self._ended.wait(0 if not self.runner.seen else self._heartbeat_s) and self.alive:
+        while not self._ended.wait(0 if not self.runner.seen else self._settings.heartbeat_s) and self.alive:
             try:
                 self.runner.heartbeat()
             except Exception as error:  # noqa: BLE001  (without a pulse the leases of a working worker would end)
@@ -84,3 +102,4 @@ class Worker:
         self._ended.set()
         if self._pulse.is_alive():
             self._pulse.join()
+        self._presence.leave()

@@ -65,8 +65,8 @@ def test_a_process_that_stood_still_while_it_wrote_is_told_so_and_goes_on(
     world: World, monkeypatch: pytest.MonkeyPatch, stand_still: Callable[[Connection], Any], bounded_from: int
 ) -> None:
     """As one that was frozen: what it had begun is gone with its locks, and no error of its own. Between two parts of
-    what is sent together, and after them, a server counts nobody as standing still: one that can hold a transaction to a
-    time ends it all the same, and to an older one nothing is sent so."""
+    what is sent together, and after them, a server counts nobody as standing still: one that can hold a transaction to
+    a time ends it all the same, and to an older one nothing is sent so."""
     monkeypatch.setattr(postgres, "BOUNDED_FROM", bounded_from)
     with monkeypatch.context() as hasty:
         hasty.setattr(postgres, "_SET", (*postgres._SET, "set local idle_in_transaction_session_timeout = '50ms'"))

@@ -48,7 +48,7 @@ def test_an_unexpected_error_of_a_backstop_is_its_last_error(world: World) -> No
 def threaded(tmp_path: Path) -> Any:
     store = Store(tmp_path / "threaded.db", clock=SystemClock())
     store.open()
-    world = World(store, tmp_path / "home", SystemClock(), work__tick_s=0.05)  # type: ignore[arg-type]
+    world = World(store, tmp_path / "home", SystemClock(), work__tick_s=0.05, work__heartbeat_s=0.1)  # type: ignore[arg-type]
     yield world
     world.close()
     store.close()
@@ -78,7 +78,7 @@ def test_a_worker_outlives_an_unexpected_error_in_its_poll(threaded: World, monk
         return poll(conn, free)
 
     monkeypatch.setattr(runner, "_poll", shaky)
-    worker = Worker(runner, heartbeat_s=1.0, embedder_label="none")
+    worker = Worker(runner, threaded.settings, embedder_label="none")
     threaded.schedule("a")
     worker.start()
     try:
@@ -96,7 +96,7 @@ def test_the_pulse_ends_with_the_worker(threaded: World, monkeypatch: pytest.Mon
         return None
 
     monkeypatch.setattr(runner, "run", nothing)
-    worker = Worker(runner, heartbeat_s=0.02, embedder_label="none")
+    worker = Worker(runner, threaded.settings, embedder_label="none")
     worker.start()
     _until(lambda: not worker.alive and not worker._pulse.is_alive())
     worker.stop(0.0)

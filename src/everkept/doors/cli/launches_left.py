@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from everkept.capture.spool import try_lock
 from everkept.doors.cli import screen
+from everkept.ports.file_locks import try_lock
 
 ROOM_BYTES: Final = 4_096
 """Taken at once, so that what is noted later needs no more of the disk."""
