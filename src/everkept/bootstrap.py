@@ -310,10 +310,13 @@ def database_of(settings: Settings) -> Database:
     if not url.startswith(("postgresql://", "postgres://")):
         raise ConfigInvalid("database_url must start with sqlite:/// or postgresql://", field="database_url")
     try:
-        from everkept.store.postgres import PostgresDatabase
+        from everkept.store.postgres import WRITE_MIN_S, WRITE_S, PostgresDatabase
     except ImportError as error:
         raise ConfigInvalid(
             "a postgresql:// database_url needs the extra `postgres`: pip install 'everkept[postgres]'",
             field="database_url",
         ) from error
-    return PostgresDatabase(url, settings.database_direct_url)
+    # A writer that stands still holds its project up for no longer than until a heartbeat is missed.
+    return PostgresDatabase(
+        url, settings.database_direct_url, write_s=max(WRITE_MIN_S, min(WRITE_S, settings.work.heartbeat_s))
+    )

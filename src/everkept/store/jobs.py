@@ -735,9 +735,11 @@ def running_by_use(conn: Connection) -> dict[str, int]:
 
 # ---- by hand
 
-_LOAD = text(
-    "select id, state, lane_id, uses, history, charged_s, kind, key from jobs where id = :id and project_id = :project"
-)
+# Whoever looks for work has no lock of the project: without the row's own, what is read as ready is leased by the time
+# that it is written, and its lane counts it for ever.
+_LOAD = text("""
+select id, state, lane_id, uses, history, charged_s, kind, key from jobs where id = :id and project_id = :project
+for no key update""")
 _HAND_RETRY = text("""
 update jobs set state = 'waiting', due_at = :now, first_due_at = :now, budget = budget + 1, attempts = 0, crashes = 0,
   finished_at = null, generation = generation + 1, history = :history where id = :id""")

@@ -47,9 +47,9 @@ PREPARED_FROM: Final = 3
 are planned for the values that they ask for."""
 IDLE_S: Final = 3
 """How long a transaction may stand idle before the server ends it: a frozen process must not hold up the others."""
-WRITE_S: Final = 20
-"""How long a writer may hold what it has locked, whatever it does. Within a lease with its heartbeats there is time for
-it, so nobody loses one to a process that stands still."""
+WRITE_S: Final = 20.0
+"""How long a writer may hold what it has locked, whatever it does, unless the store is told otherwise."""
+WRITE_MIN_S: Final = 2.0
 BOUNDED_FROM: Final = 170_000
 """The first server that can hold a transaction to a time (`transaction_timeout`)."""
 # All of it holds for the transaction alone, and in one trip: behind a pooler the next one is on another connection.
@@ -70,7 +70,7 @@ def _is_bounded(raw: psycopg.Connection[Any]) -> bool:
     return raw.info.server_version >= BOUNDED_FROM
 
 
-def _write(reaches: Collection[Reach], *, is_bounded: bool) -> str:
+def _write(reaches: Collection[Reach], within_s: float | None) -> str:
     """Begin a transaction that reaches so far. Everybody takes locks in this order, so none waits for another in a
     circle."""
     if Across.EVERYTHING in reaches:
@@ -85,8 +85,8 @@ def _write(reaches: Collection[Reach], *, is_bounded: bool) -> str:
             f"select pg_advisory_xact_lock_shared({WRITING})",
             f"select count(pg_advisory_xact_lock({PROJECTS} + id)) from ({reached}) as in_order",
         ]
-    if is_bounded:  # from here on: whoever waits for a lock holds nobody up
-        locks.append(f"set local transaction_timeout = '{WRITE_S}s'")
+    if within_s is not None:  # from here on: whoever waits for a lock holds nobody up
+        locks.append(f"set local transaction_timeout = '{within_s:g}s'")
     return "; ".join(["begin", *_SET, *locks, reach_statement(reaches), _CLOCK])
 
 
@@ -152,8 +152,9 @@ class PostgresDatabase:
     conflicts: int = 0
     driver: type[psycopg.Connection[Any]] = psycopg.Connection
 
-    def __init__(self, url: str, direct_url: str | None = None) -> None:
+    def __init__(self, url: str, direct_url: str | None = None, *, write_s: float = WRITE_S) -> None:
         self.dialect = postgres_dialect()
+        self._write_s = write_s
         self._url = url
         self._direct_url = direct_url or url
         self.name = without_password(url)
@@ -196,7 +197,9 @@ class PostgresDatabase:
         return not raw.closed and not raw.broken
 
     def transactions(self) -> PostgresTransactions:
-        return PostgresTransactions(lambda raw, reaches: self._begin(raw, _write(reaches, is_bounded=_is_bounded(raw))))
+        return PostgresTransactions(
+            lambda raw, reaches: self._begin(raw, _write(reaches, self._write_s if _is_bounded(raw) else None))
+        )
 
     def translate(self, error: Exception) -> Exception:
         if isinstance(error, psycopg.Error) and error.sqlstate in _CONFLICTS:

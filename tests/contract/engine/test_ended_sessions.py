@@ -70,7 +70,7 @@ def test_a_process_that_stood_still_while_it_wrote_is_told_so_and_goes_on(
     monkeypatch.setattr(postgres, "BOUNDED_FROM", bounded_from)
     with monkeypatch.context() as hasty:
         hasty.setattr(postgres, "_SET", (*postgres._SET, "set local idle_in_transaction_session_timeout = '50ms'"))
-        hasty.setattr(postgres, "WRITE_S", 0.1)
+        hasty.setattr(world.store.database, "_write_s", 0.1)
         with pytest.raises(StoreUnavailable):
             world.store.write_now(stand_still)
     assert world.store.write_now(lambda conn: conn.scalar(_COUNT)) == 1
@@ -88,6 +88,6 @@ def test_a_process_that_stood_still_while_it_read_is_told_so_and_goes_on(
 
 def test_whoever_waits_for_a_lock_spends_none_of_its_time_to_write(world: World) -> None:
     """The time begins with the last lock that a transaction begins with."""
-    begun = postgres._write([1], is_bounded=True).split("; ")
+    begun = postgres._write([1], 20.0).split("; ")
     bound = next(at for at, said in enumerate(begun) if "transaction_timeout" in said and "idle" not in said)
     assert max(at for at, said in enumerate(begun) if "advisory" in said) < bound

@@ -19,10 +19,12 @@ from tests.factories import World, assert_lanes_count_right
 from everkept.domain.jobs import Done, Lease, Outcome, Retry, Schedule, Snooze
 from everkept.store import postgres
 from everkept.store.connection import Connection
+from everkept.store.destroy import drop_jobs
 from everkept.store.jobs import (
     ClaimRequest,
     claim,
     count,
+    discard_by_hand,
     ensure_lane,
     expire_leases,
     finish,
@@ -57,6 +59,11 @@ def processes(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     yield another
     for store in opened:
         store.close()
+
+
+def drop(conn: Connection, project: int, job: int, _why: str) -> None:
+    """As an erase drops it."""
+    drop_jobs(conn, project, [("work", f"{project}.a")])
 
 
 @contextmanager
@@ -141,6 +148,42 @@ def test_who_looks_for_work_passes_by_a_project_in_whose_lanes_somebody_counts(
     assert [found.project for found in take(two, "two", 4)] == [ours]
 
 
+@pytest.mark.parametrize("by_hand", [discard_by_hand, drop])
+@pytest.mark.parametrize("step", ["made ready", "claimed"])
+def test_what_is_discarded_while_somebody_looks_for_work_is_counted_as_what_it_became(
+    world: World, processes: Callable[[], Store], step: str, by_hand: Callable[..., Any]
+) -> None:
+    project = world.project.id
+    world.write(add_jobs, project, ["a"])
+    if step == "claimed":
+        world.promote()
+    one, two = processes(), processes()
+    looked, ends = threading.Event(), threading.Event()
+
+    def slowly(conn: Connection) -> None:
+        if step == "claimed":
+            look_for(conn, "one", 1)
+        else:
+            promote_due(conn, 100)
+        looked.set()
+        assert ends.wait(PATIENCE_S)
+
+    looking = threading.Thread(target=one.reaching(Across.QUEUE).write_now, args=(slowly,))
+    looking.start()
+    assert looked.wait(PATIENCE_S)
+    discarding = threading.Thread(target=two.reaching(project).write_now, args=(by_hand, project, 1, "no more"))
+    discarding.start()
+    discarding.join(0.5)
+    ends.set()
+    looking.join()
+    discarding.join()
+
+    assert_lanes_count_right(world)
+    assert world.read(lambda conn: conn.raw.execute("select count(*) from jobs where state = 'leased'").fetchone()) == (
+        0,
+    )
+
+
 def add_jobs(conn: Connection, project: int, keys: list[str]) -> None:
     lane = ensure_lane(conn, project, 0)
     schedule(conn, [
@@ -149,15 +192,16 @@ def add_jobs(conn: Connection, project: int, keys: list[str]) -> None:
 
 
 def take(store: Store, owner: str, free: int) -> list[Lease]:
-    def look(conn: Connection) -> list[Lease]:
-        permits_left(conn, POOL, 0, 8)
-        promote_due(conn, 100)
-        request = ClaimRequest(
-            owner=owner, free=free, slots=64, lease_s=60, uses={"local": free}, idle=True, estimates_s={}
-        )
-        return claim(conn, request).leases
+    return store.reaching(Across.QUEUE).write_now(look_for, owner, free)
 
-    return store.reaching(Across.QUEUE).write_now(look)
+
+def look_for(conn: Connection, owner: str, free: int) -> list[Lease]:
+    permits_left(conn, POOL, 0, 8)
+    promote_due(conn, 100)
+    request = ClaimRequest(
+        owner=owner, free=free, slots=64, lease_s=60, uses={"local": free}, idle=True, estimates_s={}
+    )
+    return claim(conn, request).leases
 
 
 @dataclass
