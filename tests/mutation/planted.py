@@ -29,6 +29,7 @@ RECEIPTS = "tests/contract/test_receipts.py::"
 SCHEDULE = "tests/contract/engine/test_schedule.py::"
 SEARCH = "tests/contract/test_search.py::"
 SESSIONS = "tests/contract/test_sessions.py::"
+SIDE_BY_SIDE = "tests/contract/engine/test_side_by_side.py::"
 STATUS = "tests/contract/test_status.py::"
 SWEEPS = "tests/contract/engine/test_sweeps.py::"
 TIMELINE = "tests/unit/domain/test_timeline.py::"
@@ -257,6 +258,20 @@ WORKING = (
         tests=(JOURNAL + "test_a_newer_parser_reads_the_kept_replies_first",),
     ),
     Planted(
+        name="a question is paid for whose reply came meanwhile", guarantee="G8", layer="contract",
+        file="store/journal.py",
+        old="    if reply is not None:\n        return str(reply)\n", new="",
+        tests=(JOURNAL + "test_a_reply_that_comes_between_looking_and_asking_is_used_and_not_paid_for_again",),
+    ),
+    Planted(
+        name="what was discarded is counted as what it was", guarantee="G13", layer="contract", file="store/jobs.py",
+        old="project_id = :project\nfor no key update", new="project_id = :project",
+        tests=(
+            SIDE_BY_SIDE
+            + "test_what_is_discarded_while_somebody_looks_for_work_is_counted_as_what_it_became",
+        ),
+    ),
+    Planted(
         name="a question is paid for without end", guarantee="G8", layer="contract", file="models/journaled.py",
         old="if len(kept) >= self._asks_max * budget:", new="if len(kept) > self._asks_max * budget:",
         tests=(JOURNAL + "test_at_most_asks_max_replies_are_paid_for",),
@@ -418,8 +433,8 @@ REMEMBERING = (
     ),
     Planted(
         name="a hand reaches into another project", guarantee="G15", layer="contract", file="store/jobs.py",
-        old="from jobs where id = :id and project_id = :project\"\n",
-        new="from jobs where id = :id and :project = :project\"\n",
+        old="from jobs where id = :id and project_id = :project\nfor no key",
+        new="from jobs where id = :id and :project = :project\nfor no key",
         tests=(LEASES + "test_release_by_hand_ends_a_lease_now_and_refuses_its_holder",),
     ),
     Planted(

@@ -119,8 +119,10 @@ class JournaledModel:
         heard: Callable[[], None],
     ) -> T:  # fmt: skip
         waiting = self._unkept.pop((address, address.epoch, ask), None)
-        reply = waiting or await self._call(address, question, recipe, ask=ask, heard=heard)
-        text = await self._keep(address, ask, reply)
+        if waiting is not None:
+            text = await self._keep(address, ask, waiting)
+        else:
+            text = await self._call(address, question, recipe, ask=ask, heard=heard)
         self._faults.reach("journal.after_commit")
         try:
             return parse(text)
@@ -134,10 +136,12 @@ class JournaledModel:
 
     async def _call(
         self, address: Address, question: Question, recipe: Recipe, *, ask: int, heard: Callable[[], None]
-    ) -> RawReply:
+    ) -> str:
+        """The text of the reply that is kept."""
         request = hashlib.blake2b(f"{question.system}\0{question.user}".encode(), digest_size=16).digest()
         await self._journal.allow(address)
-        await self._journal.begin(address, ask, request, recipe)
+        if (kept := await self._journal.begin(address, ask, request, recipe)) is not None:
+            return kept
         self._faults.reach("journal.before_ask")
         with asking("chat", self.model.name, about_question(question, ask)) as call:
             try:
@@ -148,7 +152,7 @@ class JournaledModel:
             call.tell(about_reply(reply))
         heard()
         self._faults.reach("journal.after_reply")
-        return reply
+        return await self._keep(address, ask, reply)
 
     async def _keep(self, address: Address, ask: int, reply: RawReply) -> str:
         """Commit a reply. Where the store cannot be written it is held in memory, for the job's next run."""

@@ -49,8 +49,9 @@ class Journal(Protocol):
         """Raises OverBudget where the project has spent its tokens or money for today."""
         ...
 
-    async def begin(self, address: Address, ask: int, request_hash: bytes, recipe: Recipe) -> None:
-        """Write down that the question is about to be sent. Raises SubjectMoved where something was erased since."""
+    async def begin(self, address: Address, ask: int, request_hash: bytes, recipe: Recipe) -> str | None:
+        """Write down that the question is about to be sent; or the reply to it that was kept since one looked, and then
+        it is not to be sent. Raises SubjectMoved where something was erased since."""
         ...
 
     async def commit(self, address: Address, ask: int, reply: RawReply) -> str:

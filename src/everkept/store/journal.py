@@ -29,11 +29,10 @@ _BEGIN = text("""
 insert into replies(project_id, subject_id, work, step, version, model, ask, request_hash, recipe, asked_at)
 values(:project, :subject, :work, :step, :version, :model, :ask, :hash, :recipe, :now)
 on conflict(project_id, work, step, version, model, ask) do update set
-  asked = replies.asked + 1, asked_at = excluded.asked_at,
-  request_hash = case when replies.text is null then excluded.request_hash else replies.request_hash end,
-  recipe = case when replies.text is null then excluded.recipe else replies.recipe end
+  asked = replies.asked + 1, asked_at = excluded.asked_at, request_hash = excluded.request_hash,
+  recipe = excluded.recipe
 returning asked""")
-_SENT = text("select recipe from replies" + _WHERE + " and ask = :ask and text is null")
+_SENT = text("select recipe, text from replies" + _WHERE + " and ask = :ask")
 _EPOCH = text("select epoch from subjects where id = :subject")
 _COMMIT = text(
     "update replies set text = :text, tokens_in = :tokens_in, tokens_out = :tokens_out, usd = :usd, replied_at = :now"
@@ -53,14 +52,17 @@ def kept_replies(conn: Connection, address: Address) -> list[Kept]:
     return [Kept(ask=ask, text=reply, rejected_because=why) for ask, reply, why in rows]
 
 
-def begin_ask(conn: Connection, address: Address, ask: int, request_hash: bytes, recipe: Recipe) -> None:
-    """Note that the question is sent. Raises SubjectMoved where something of the subject was erased since it was read.
+def begin_ask(conn: Connection, address: Address, ask: int, request_hash: bytes, recipe: Recipe) -> str | None:
+    """Note that the question is sent; or the reply, where another run of the job was given it since this one looked:
+    then nothing is to be sent. Raises SubjectMoved where something of the subject was erased since it was read.
 
     Sent again without a reply, it keeps what either sending showed: the reply may be to any of them, and an erase of
     anything that was in view has to find it.
     """
     _require_epoch(conn, address)
-    before = conn.scalar(_SENT, _params(address, ask=ask))
+    before, reply = conn.first(_SENT, _params(address, ask=ask)) or (None, None)
+    if reply is not None:
+        return str(reply)
     shown = dict(recipe.shown) if before is None else shown_by_either(json.loads(before), recipe.shown)
     asked = conn.scalar(
         _BEGIN,
@@ -75,6 +77,7 @@ def begin_ask(conn: Connection, address: Address, ask: int, request_hash: bytes,
     )
     if asked > 1:
         count(conn, "asked_again")
+    return None
 
 
 def shown_by_either(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,8 +147,8 @@ class StoreJournal:
     async def allow(self, address: Address) -> None:
         await self._of(address).read(require_budget, address.project, self._base)
 
-    async def begin(self, address: Address, ask: int, request_hash: bytes, recipe: Recipe) -> None:
-        await self._of(address).write(begin_ask, address, ask, request_hash, recipe)
+    async def begin(self, address: Address, ask: int, request_hash: bytes, recipe: Recipe) -> str | None:
+        return await self._of(address).write(begin_ask, address, ask, request_hash, recipe)
 
     async def commit(self, address: Address, ask: int, reply: RawReply) -> str:
         return await self._of(address).write(commit_reply, address, ask, reply)

@@ -101,6 +101,29 @@ def test_a_committed_reply_is_never_asked_for_again(world: World, subject: int) 
     assert desk.model.calls == 1
 
 
+@pytest.mark.parametrize(("there", "outcome"), [("yes", "yes"), ("no", Transient)])
+def test_a_reply_that_comes_between_looking_and_asking_is_used_and_not_paid_for_again(
+    world: World, subject: int, there: str, outcome: object
+) -> None:
+    """Another run of the job, which stood still or lost its lease, was given it."""
+    desk = Desk(world, "yes")
+    journal = desk.journaled._journal
+
+    async def allow(address: Address) -> None:
+        await journal.begin(address, 1, b"hash", Recipe())
+        await journal.commit(address, 1, RawReply(text=there, tokens_in=1, tokens_out=1, usd=None))
+
+    journal.allow = allow  # type: ignore[method-assign]  (it is asked between the two)
+    if outcome is Transient:
+        with pytest.raises(Transient):
+            desk.ask()
+    else:
+        assert desk.ask() == outcome
+    assert desk.model.calls == 0
+    assert [row[:3] for row in desk.replies()] == [(1, there, 1)]
+    assert world.counter("asked_again") == 0
+
+
 def test_a_kept_reply_is_used_even_where_the_prompt_would_read_differently_today(world: World, subject: int) -> None:
     desk = Desk(world, "yes")
     desk.ask()
