@@ -172,7 +172,12 @@ class Work:
     fact_retries_max: int = _number(3, 0, 100, "Retries of an extraction after the first attempt.")
     crashes_max: int = _number(5, 1, 100, "Crashes of the process during one job before it is dead.")
     lease_s: float = _number(600.0, 5, _DAY_S, "How long a claim holds without a heartbeat.")
-    heartbeat_s: float = _number(20.0, 0.1, 3600, "Time between two heartbeats.")
+    heartbeat_s: float = _number(
+        20.0,
+        0.1,
+        3600,
+        "Time between two heartbeats. On PostgreSQL a writer that stands still is cut off after as long (2 to 20 s).",
+    )
     backoff_first_s: float = _number(5.0, 0.01, 3600, "Wait before the first retry; it doubles from there.")
     backoff_max_s: float = _number(3600.0, 0.01, _DAY_S, "Longest wait before a retry.")
     job_retention_s: float = _number(30 * _DAY_S, 60, 3650 * _DAY_S, "How long finished jobs are kept.")

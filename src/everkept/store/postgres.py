@@ -48,7 +48,7 @@ are planned for the values that they ask for."""
 IDLE_S: Final = 3
 """How long a transaction may stand idle before the server ends it: a frozen process must not hold up the others."""
 WRITE_S: Final = 20.0
-"""How long a writer may hold what it has locked, whatever it does, unless the store is told otherwise."""
+"""How long a writer may hold what it has locked, unless the store is told otherwise."""
 WRITE_MIN_S: Final = 2.0
 BOUNDED_FROM: Final = 170_000
 """The first server that can hold a transaction to a time (`transaction_timeout`)."""
@@ -66,7 +66,8 @@ def _read(reach: Reach) -> str:
     return "; ".join(["begin isolation level repeatable read read only", *_SET, reach_statement([reach]), _CLOCK])
 
 
-def _is_bounded(raw: psycopg.Connection[Any]) -> bool:
+def is_bounded(raw: psycopg.Connection[Any]) -> bool:
+    """Whether a transaction can be held to a time there."""
     return raw.info.server_version >= BOUNDED_FROM
 
 
@@ -85,9 +86,13 @@ def _write(reaches: Collection[Reach], within_s: float | None) -> str:
             f"select pg_advisory_xact_lock_shared({WRITING})",
             f"select count(pg_advisory_xact_lock({PROJECTS} + id)) from ({reached}) as in_order",
         ]
-    if within_s is not None:  # from here on: whoever waits for a lock holds nobody up
+    unbounded: list[str] = []
+    if within_s is not None:
+        # From the last lock on: whoever waits for one holds nobody up. What a role or a server sets runs from the
+        # beginning, and only 0 ends it: a later value is not looked at.
+        unbounded = ["set local transaction_timeout = 0"]
         locks.append(f"set local transaction_timeout = '{within_s:g}s'")
-    return "; ".join(["begin", *_SET, *locks, reach_statement(reaches), _CLOCK])
+    return "; ".join(["begin", *_SET, *unbounded, *locks, reach_statement(reaches), _CLOCK])
 
 
 class _NumberLoader(Loader):
@@ -198,7 +203,7 @@ class PostgresDatabase:
 
     def transactions(self) -> PostgresTransactions:
         return PostgresTransactions(
-            lambda raw, reaches: self._begin(raw, _write(reaches, self._write_s if _is_bounded(raw) else None))
+            lambda raw, reaches: self._begin(raw, _write(reaches, self._write_s if is_bounded(raw) else None))
         )
 
     def translate(self, error: Exception) -> Exception:
@@ -324,6 +329,7 @@ class PostgresTransactions:
         self._begin(raw, reaches)
 
     def mark(self, raw: Any, reaches: Collection[Reach]) -> None:
+        self._shares = Across.EVERYTHING in reaches  # going back to a mark lets go of what was locked after it
         raw.execute(f"savepoint call; {reach_statement(reaches)}", prepare=False)
 
     def together(self, one: Reach, other: Reach) -> bool:
@@ -339,7 +345,7 @@ class PostgresTransactions:
     def overlap(self, raw: Any) -> Iterator[None]:
         """A server that was sent a part waits for the rest with all locks held, and counts it as no standing still. So
         nothing overlaps where it cannot hold the transaction to a time."""
-        if not _is_bounded(raw):
+        if not is_bounded(raw):
             yield
             return
         try:

@@ -202,14 +202,9 @@ class Writer:
             return 0
         effects: list[Callable[[], None]] = []
         try:
-            if self._connection is None:
-                self._connection = self._connect()
-            effects = self._group(self._connection, calls)
+            effects = self._group(self._usable(), calls)
         except Exception as error:  # noqa: BLE001  (the writer must outlive anything; every caller is told)
             self._fail(calls, error)
-        if self._connection is not None and not self._transactions.is_usable(self._connection.raw):
-            self._guard(self._connection.raw.close)
-            self._connection = None
         for effect in effects:
             self._guard(effect)
         _answer(calls)
@@ -275,7 +270,7 @@ class Writer:
         if len(calls) == 1:
             self._perform(connection, calls)
         elif not self._each_guarded(connection, calls):
-            return self._each_alone(connection, calls)
+            return self._each_alone(calls)
         self._transactions.tell(raw, *connection.told())
         self._faults.reach("writer.before_commit")
         raw.execute("commit")
@@ -311,15 +306,24 @@ class Writer:
         raw.execute("release call")
         return True
 
-    def _each_alone(self, connection: Connection, calls: Sequence[Call]) -> list[Callable[[], None]]:
+    def _each_alone(self, calls: Sequence[Call]) -> list[Callable[[], None]]:
         effects: list[Callable[[], None]] = []
         for call in calls:
             call.outcome, call.failed = None, False
             try:
-                effects += self._group(connection, [call])
+                effects += self._group(self._usable(), [call])
             except Exception as error:  # noqa: BLE001  (it belongs to the caller, who gets it)
                 self._fail([call], error)
         return effects
+
+    def _usable(self) -> Connection:
+        """The connection, or another where it was lost or given up. Raises what the driver does."""
+        if self._connection is not None and not self._transactions.is_usable(self._connection.raw):
+            self._guard(self._connection.raw.close)
+            self._connection = None
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
 
     def _perform(self, connection: Connection, batch: Sequence[Call]) -> None:
         start = time.perf_counter()

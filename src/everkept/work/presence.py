@@ -1,14 +1,17 @@
 """Which workers of a home live: each has a file there, locked for as long as its process lives.
 
-What is killed is so known as dead at once by the others of its home, and by its next start; others learn it from three
-missed heartbeats. Whoever stands still keeps its lock, and with it what it works at.
+What is killed is so known as dead by the others of its home, and by its next start; others learn it from three missed
+heartbeats. Whoever stands still keeps its lock, and with it what it works at.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +20,9 @@ import structlog
 from everkept.ports.file_locks import try_lock
 
 log = structlog.get_logger("everkept.work")
-_MADE: Final = ".made"
-"""Ends the name of a file that is not locked yet."""
+KEPT_S: Final = 86_400.0
+"""How long the file of a worker is kept that nobody can call dead: of another boot, or of another machine."""
+_TRIES: Final = 20
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -31,54 +35,55 @@ def _machine() -> str:
 
 
 class Presence:
-    """Of the worker `owner`. Where the disk knows no locks, whoever dies is missed by its heartbeats alone."""
+    """Of the worker `owner` of a database. Where the disk knows no locks, its death is told by its heartbeats alone."""
 
-    def __init__(self, home: Path, owner: str) -> None:
-        self._folder = home / "workers"
+    def __init__(self, home: Path, database: str, owner: str) -> None:
+        self._folder = home / "workers" / hashlib.blake2b(database.encode(), digest_size=6).hexdigest()
         self._file = self._folder / owner
         self._machine = _machine()
         self._held: int | None = None
 
     def announce(self) -> None:
         """Before the first claim."""
-        made = self._folder / f"{self._file.name}{_MADE}"
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            self._tidy()
+            self._held = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            self._lock(self._held)
+            os.write(self._held, self._machine.encode())  # until then it is nobody's, and nobody is found dead
         except OSError as error:
             log.warning("this worker's death would be noticed late", error=str(error))
-            return
-        try:
-            os.write(file, self._machine.encode())
-            if not try_lock(file):
-                raise OSError("its lock was taken")
-            os.rename(made, self._file)  # nobody finds it before it is locked
-        except OSError as error:
-            log.warning("this worker's death would be noticed late", error=str(error))
-            os.close(file)
-            made.unlink(missing_ok=True)
-            return
-        self._held = file
+            self.leave()
 
     def leave(self) -> None:
         """After the last of its leases was given back."""
         if self._held is not None:
-            self._file.unlink(missing_ok=True)
-            os.close(self._held)
+            os.close(self._held)  # first: an open file cannot be removed everywhere
             self._held = None
+            self.forget(self._file.name)
 
     def dead(self) -> Iterator[str]:
         """Workers of this home whose processes have ended without a word."""
-        try:
-            files = sorted(self._folder.iterdir())
-        except OSError:
-            return
-        for path in files:
-            if path != self._file and not path.name.endswith(_MADE) and self._is_dead(path):
+        for path in self._others():
+            if self._is_dead(path):
                 yield path.name
 
     def forget(self, owner: str) -> None:
-        (self._folder / owner).unlink(missing_ok=True)
+        with suppress(OSError):
+            (self._folder / owner).unlink()
+
+    def _lock(self, file: int) -> None:
+        for _ in range(_TRIES):
+            if try_lock(file):
+                return
+            time.sleep(0.01)  # somebody looks whether it is dead
+        raise OSError("the lock of its file could not be had")
+
+    def _others(self) -> list[Path]:
+        try:
+            return sorted(path for path in self._folder.iterdir() if path != self._file)
+        except OSError:
+            return []
 
     def _is_dead(self, path: Path) -> bool:
         try:
@@ -89,5 +94,19 @@ class Presence:
             return try_lock(file) and os.read(file, 100).decode(errors="replace") == self._machine
         except OSError:
             return False
+        finally:
+            os.close(file)
+
+    def _tidy(self) -> None:
+        for path in self._others():
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > KEPT_S and self._is_free(path):
+                    path.unlink()
+
+    def _is_free(self, path: Path) -> bool:
+        """Whether nobody holds it and it is no dead worker's, whose work somebody takes up."""
+        file = os.open(path, os.O_RDWR)
+        try:
+            return try_lock(file) and os.read(file, 100).decode(errors="replace") != self._machine
         finally:
             os.close(file)

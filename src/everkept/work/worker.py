@@ -27,7 +27,7 @@ class Worker:
     def __init__(self, runner: Runner, settings: Settings, *, embedder_label: str) -> None:
         self.runner = runner
         self._settings = settings.work
-        self._presence = Presence(settings.home, runner.owner)
+        self._presence = Presence(settings.home, runner.store.database.name, runner.owner)
         self._label = embedder_label
         self._loop = asyncio.new_event_loop()
         self._ended = threading.Event()
@@ -58,15 +58,21 @@ class Worker:
             await asyncio.gather(*beside, return_exceptions=True)
 
     async def _succeed(self) -> None:
-        """What a worker of this home had begun when its process was killed is taken up at once."""
+        """What a worker of this home had begun when its process was killed is taken up now, not when it is missed."""
+        told = set[str]()
         while True:
             for owner in self._presence.dead():
                 try:
                     left = await self.runner.store.write(expire_worker, owner, self._settings.crashes_max)
                     self._presence.forget(owner)
                     log.warning("a worker was killed; what it had begun is taken up", worker=owner, jobs=len(left))
-                except (EverkeptError, OSError) as error:
-                    log.error("what a dead worker had begun could not be taken up yet", worker=owner, error=str(error))
+                except Exception as error:  # noqa: BLE001  (it is tried again; without this look only heartbeats tell)
+                    if owner not in told:
+                        told.add(owner)
+                        log.error(
+                            "what a dead worker had begun could not be taken up yet", worker=owner,
+                            error=error_text(error),
+                        )  # fmt: skip
             await asyncio.sleep(self._settings.tick_s)
 
     async def _reembed(self) -> None:

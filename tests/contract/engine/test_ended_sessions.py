@@ -13,11 +13,18 @@ from tests.factories import World
 from everkept.errors import StoreUnavailable
 from everkept.store import postgres
 from everkept.store.connection import Connection
+from everkept.store.moving.postgres_ground import PostgresGround
+from everkept.store.postgres import PostgresDatabase
+from everkept.store.store import Store
 
 pytestmark = pytest.mark.only_on("postgresql", reason="a file has no sessions that somebody else ends")
 _COUNT = text("select count(*) from projects")
 _NAME = text("insert into workspaces(name, created_at) values(:name, 0)")
 _RENAME = text("update workspaces set name = name || :more where name <> :name")
+_SLOWLY = text("select 1 from pg_sleep(0.2)")
+_SHARED_LOCKS = text(f"""
+select count(*) from pg_locks
+where locktype = 'advisory' and pid = pg_backend_pid() and objid = {postgres.SHARED_ROWS}""")
 STOOD_S = 0.5
 
 
@@ -89,5 +96,62 @@ def test_a_process_that_stood_still_while_it_read_is_told_so_and_goes_on(
 def test_whoever_waits_for_a_lock_spends_none_of_its_time_to_write(world: World) -> None:
     """The time begins with the last lock that a transaction begins with."""
     begun = postgres._write([1], 20.0).split("; ")
-    bound = next(at for at, said in enumerate(begun) if "transaction_timeout" in said and "idle" not in said)
+    bound = next(at for at, said in enumerate(begun) if "set local transaction_timeout = '" in said)
     assert max(at for at, said in enumerate(begun) if "advisory" in said) < bound
+
+
+def test_calls_that_are_too_slow_together_are_run_one_by_one_on_another_connection(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world.store.database, "_write_s", 0.5)
+
+    def slowly(conn: Connection) -> Any:
+        return conn.scalar(_SLOWLY)
+
+    waiting = [world.store.writer.submit(slowly) for _ in range(4)]
+    while world.store.writer.step():
+        pass
+    assert [call.result(0) for call in waiting] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("default_ms", [60_000, 700])
+def test_what_the_role_is_held_to_bounds_nobody(world: World, default_ms: int) -> None:
+    """Neither a longer time that was set before, nor a shorter one that a wait for locks would use up."""
+    url = str(world.store.database._url)  # type: ignore[attr-defined]
+    asked = f"{url}{'&' if '?' in url else '?'}options=-c%20transaction_timeout%3D{default_ms}"
+    store = Store(PostgresDatabase(asked, write_s=0.1 if default_ms > 1_000 else 30.0))
+    store.open()
+    try:
+        if default_ms > 1_000:
+            with pytest.raises(StoreUnavailable):
+                store.write_now(_after_it_wrote)
+        else:
+            assert store.write_now(lambda conn: (time.sleep(1.0), conn.scalar(_COUNT))[1]) == 1
+    finally:
+        store.close()
+
+
+def test_a_move_takes_the_time_that_it_needs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world.store.database, "_write_s", 0.1)
+
+    def take_long(conn: Connection) -> Any:
+        PostgresGround().hurry_not(conn)
+        return _after_it_wrote(conn)
+
+    assert world.store.write_now(take_long) == 1
+
+
+def test_what_all_projects_share_is_locked_again_after_a_call_that_failed(world: World) -> None:
+    def fail(conn: Connection) -> None:
+        conn.share()
+        raise ValueError("no such thing")
+
+    def share(conn: Connection) -> Any:
+        conn.share()
+        return conn.scalar(_SHARED_LOCKS)
+
+    waiting = [world.store.writer.submit(each, reach=world.project.id) for each in (fail, share)]
+    world.store.writer.step()
+    with pytest.raises(ValueError, match="no such thing"):
+        waiting[0].result(0)
+    assert waiting[1].result(0) == 1

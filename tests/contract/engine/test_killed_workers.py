@@ -71,9 +71,8 @@ def test_a_worker_takes_up_what_the_one_before_it_was_killed_over(threaded: Worl
 
     threaded.schedule("a")
     threaded.claim("killed", lease_s=LEASE_S)
-    gone = Presence(threaded.settings.home, "killed")
+    gone = Presence(threaded.settings.home, threaded.store.database.name, "killed")
     gone.announce()
-    files = threaded.settings.home / "workers"
     worker = Worker(threaded.runner(kinds=kind_of(run), tasks=[]), threaded.settings, embedder_label="none")
     worker.start()
     try:
@@ -81,8 +80,8 @@ def test_a_worker_takes_up_what_the_one_before_it_was_killed_over(threaded: Worl
         assert gone._held is not None
         os.close(gone._held)
         assert ran.wait(10)
-        assert [file.name for file in files.iterdir()] == ["w1"]
+        assert [file.name for file in gone._folder.iterdir()] == ["w1"]
     finally:
         worker.stop(1.0)
     assert (threaded.job("a")["state"], threaded.job("a")["crashes"]) == ("done", 1)
-    assert list(files.iterdir()) == []
+    assert list(gone._folder.iterdir()) == []

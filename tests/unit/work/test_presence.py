@@ -19,10 +19,11 @@ _LIVE = """
 import sys, time
 from pathlib import Path
 from everkept.work.presence import Presence
-Presence(Path(sys.argv[1]), sys.argv[2]).announce()
+Presence(Path(sys.argv[1]), "a database", sys.argv[2]).announce()
 print("here", flush=True)
 time.sleep(600)
 """
+_MINE = presence._machine()
 Another = Callable[[str], subprocess.Popen[str]]
 
 
@@ -47,7 +48,11 @@ def another(tmp_path: Path) -> Iterator[Another]:
 
 
 def dead(home: Path) -> list[str]:
-    return list(Presence(home, "me").dead())
+    return list(Presence(home, "a database", "me").dead())
+
+
+def files(home: Path) -> list[str]:
+    return sorted(path.name for path in (home / "workers").rglob("*") if path.is_file())
 
 
 def test_a_worker_is_dead_once_its_process_was_killed_and_not_while_it_stands_still(
@@ -71,32 +76,57 @@ def test_whoever_was_forgotten_or_left_by_itself_is_not_dead(tmp_path: Path, ano
     process = another("killed")
     process.kill()
     process.wait()
-    Presence(tmp_path, "me").forget("killed")
-    Presence(tmp_path, "me").forget("killed")
-    left = Presence(tmp_path, "left")
+    Presence(tmp_path, "a database", "me").forget("killed")
+    Presence(tmp_path, "a database", "me").forget("killed")
+    left = Presence(tmp_path, "a database", "left")
     left.announce()
     left.leave()
     left.leave()
 
     assert dead(tmp_path) == []
-    assert list((tmp_path / "workers").iterdir()) == []
+    assert files(tmp_path) == []
 
 
-def test_nobody_is_dead_of_whom_this_machine_knows_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_is_dead_of_whom_this_machine_knows_no_lock(tmp_path: Path) -> None:
     """A worker of another machine that shares the disk, and one that is just being announced."""
-    folder = tmp_path / "workers"
-    folder.mkdir()
+    mine = Presence(tmp_path, "a database", "me")
+    mine.announce()
+    folder = mine._folder
     (folder / "elsewhere").write_text("another boot")
-    (folder / f"coming{presence._MADE}").write_text(presence._machine())
-    (folder / "empty").touch()
+    (folder / "coming").touch()
     (folder / "folder").mkdir()
 
     assert dead(tmp_path) == []
     (folder / "elsewhere").write_text(presence._machine())
     assert dead(tmp_path) == ["elsewhere"]
+    mine.leave()
 
 
-@pytest.mark.parametrize("broken", ["no folder", "no lock"])
+def test_a_dead_worker_of_another_database_is_none_of_ours(tmp_path: Path, another: Another) -> None:
+    process = another("killed")
+    process.kill()
+    process.wait()
+    assert list(Presence(tmp_path, "another database", "me").dead()) == []
+    assert dead(tmp_path) == ["killed"]
+
+
+def test_what_nobody_can_call_dead_is_removed_after_a_day(tmp_path: Path, another: Another) -> None:
+    another("alive")
+    one = Presence(tmp_path, "a database", "one")
+    one.announce()
+    for name, said in (("old boot", "another boot"), ("new boot", "another boot"), ("half", ""), ("dead", _MINE)):
+        (one._folder / name).write_text(said)
+    for name in ("alive", "old boot", "half", "dead"):
+        os.utime(one._folder / name, (0, 0))
+    other = Presence(tmp_path, "a database", "other")
+    other.announce()
+
+    assert files(tmp_path) == ["alive", "dead", "new boot", "one", "other"]
+    one.leave()
+    other.leave()
+
+
+@pytest.mark.parametrize("broken", ["no folder", "no lock", "a lock that is taken"])
 def test_where_nothing_can_be_locked_a_worker_says_so_and_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
@@ -106,12 +136,12 @@ def test_where_nothing_can_be_locked_a_worker_says_so_and_works(
     if broken == "no folder":
         (tmp_path / "workers").write_text("in the way")
     else:
-        monkeypatch.setattr(presence, "try_lock", refuse)
-    mine = Presence(tmp_path, "mine")
+        monkeypatch.setattr(presence, "try_lock", refuse if broken == "no lock" else lambda _: False)
+    mine = Presence(tmp_path, "a database", "mine")
     with capture_logs() as said:
         mine.announce()
     mine.leave()
 
     assert [entry["log_level"] for entry in said] == ["warning"]
     assert dead(tmp_path) == []
-    assert [name for name in os.listdir(tmp_path) if name != "workers"] == []
+    assert files(tmp_path) == []

@@ -172,8 +172,13 @@ def _paid_twice(raw: Any, model: StormyModel, ahead_us: int) -> Iterator[str]:
         _, before = counted.get(bytes(question), ("", 0))
         counted[bytes(question)] = what, before + asked
         is_answered = replied_at is not None and not rejected
-        if is_answered and any(at + ahead_us > replied_at for at in asked_at.get(bytes(question), ())):
-            yield f"G8: {what} was asked again after its reply was committed"
+        after = [at + ahead_us - replied_at for at in asked_at.get(bytes(question), ()) if is_answered]
+        if late := [f"{us / 1e6:.3f} s" for us in after if us > 0]:
+            before = [f"{-us / 1e6:.3f} s" for us in after if us <= 0]
+            yield (
+                f"G8: {what} was asked again {', '.join(late)} after its reply was committed; {', '.join(before)} before"
+                f" it, {asked} times by the journal"
+            )
     for question, (what, asked) in counted.items():
         if (times := len(asked_at.get(question, ()))) > asked:
             yield f"G8: {what} was asked {times} times, the journal counts {asked}"

@@ -9,7 +9,7 @@ from everkept.store.connection import Connection
 from everkept.store.migrate import revision
 from everkept.store.moving.ground import AWAY_TABLES
 from everkept.store.moving.kept import Kept
-from everkept.store.postgres import MOVED
+from everkept.store.postgres import MOVED, is_bounded
 
 _BESIDE: Final = ("passage_index", "passage_text", "passage_terms", "passage_totals", "vector_graphs")
 """Tables that are none of the schema's own."""
@@ -160,6 +160,8 @@ for each row execute function move_touch_{kept.name}()""")
     def hurry_not(self, conn: Connection) -> None:
         conn.raw.execute("set local statement_timeout = 0")
         conn.raw.execute("set local idle_in_transaction_session_timeout = 0")
+        if is_bounded(conn.raw):
+            conn.raw.execute("set local transaction_timeout = 0")
 
     def numbers(self, conn: Connection, tables: Sequence[str]) -> dict[str, int]:
         given: dict[str, int] = dict(conn.raw.execute(_NUMBERS, (list(tables),)).fetchall())

@@ -28,6 +28,7 @@ def switch(pair: Pair, keys_max: int) -> float | None:
         began = time.monotonic()
         if away.count_touched(here) > keys_max:
             return None
+        pair.source.ground.hurry_not(here)  # it waits for the other side
         pair.source.ground.hold(here, pair.kept)
         fresh = read_fresh(here, pair.kept, away.touched(here, ALL_KEYS))
         with pair.target.writing() as there:
