@@ -174,10 +174,10 @@ def _paid_twice(raw: Any, model: StormyModel, ahead_us: int) -> Iterator[str]:
         is_answered = replied_at is not None and not rejected
         after = [at + ahead_us - replied_at for at in asked_at.get(bytes(question), ()) if is_answered]
         if late := [f"{us / 1e6:.3f} s" for us in after if us > 0]:
-            before = [f"{-us / 1e6:.3f} s" for us in after if us <= 0]
+            early = [f"{-us / 1e6:.3f} s" for us in after if us <= 0]
             yield (
-                f"G8: {what} was asked again {', '.join(late)} after its reply was committed; {', '.join(before)} before"
-                f" it, {asked} times by the journal"
+                f"G8: {what} was asked again {', '.join(late)} after its reply was committed, and {', '.join(early)}"
+                f" before; the journal counts {asked}"
             )
     for question, (what, asked) in counted.items():
         if (times := len(asked_at.get(question, ()))) > asked:
