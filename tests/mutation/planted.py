@@ -196,7 +196,7 @@ WORKING = (
     ),
     Planted(
         name="a frozen writer keeps its locks", guarantee="G13", layer="contract", file="store/postgres.py",
-        old="    if within_s is not None:  # from here on", new="    if within_s == 0:  # from here on",
+        old="    if within_s is not None:\n        # From", new="    if within_s == 0:\n        # From",
         tests=(ENDED + "test_a_process_that_stood_still_while_it_wrote_is_told_so_and_goes_on",),
     ),
     Planted(
