@@ -201,7 +201,8 @@ WORKING = (
     ),
     Planted(
         name="a worker that stands still is taken for dead", guarantee="G6", layer="contract", file="work/presence.py",
-        old="return try_lock(file) and os.read", new="return os.read",
+        old='return try_lock(file) and os.read(file, 100).decode(errors="replace") ==',
+        new='return os.read(file, 100).decode(errors="replace") ==',
         tests=(PRESENCE + "test_a_worker_is_dead_once_its_process_was_killed_and_not_while_it_stands_still",),
     ),
     Planted(
