@@ -32,7 +32,7 @@ on conflict(project_id, work, step, version, model, ask) do update set
   asked = replies.asked + 1, asked_at = excluded.asked_at, request_hash = excluded.request_hash,
   recipe = excluded.recipe
 returning asked""")
-_SENT = text("select recipe, text from replies" + _WHERE + " and ask = :ask")
+_SENT = text("select recipe, text from replies" + _WHERE + " and ask = :ask order by text is null limit 1")
 _EPOCH = text("select epoch from subjects where id = :subject")
 _COMMIT = text(
     "update replies set text = :text, tokens_in = :tokens_in, tokens_out = :tokens_out, usd = :usd, replied_at = :now"

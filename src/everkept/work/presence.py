@@ -56,7 +56,7 @@ class Presence:
             self.leave()
 
     def leave(self) -> None:
-        """After the last of its leases was given back."""
+        """At its own end. A lease that it could not give back is then missed by its heartbeats alone."""
         if self._held is not None:
             os.close(self._held)  # first: an open file cannot be removed everywhere
             self._held = None
