@@ -21,6 +21,7 @@ from everkept.store.jobs import discard_by_hand, retry_by_hand
 from everkept.store.proposals import stage_drafts
 from everkept.store.review_input import seen_with
 from everkept.store.reviews import claim_review, open_review, reopen_imported
+from everkept.store.settle import is_settled
 from everkept.store.status import read_reviews
 
 
@@ -47,6 +48,18 @@ def test_a_finished_session_is_reviewed_when_it_is_old_enough_and_the_watermark_
     world.live(INTERVAL_S)
     assert (world.states(), world.watermark(), world.reviews()) == ({1: "reviewed"}, 1, 1)
     assert world.value("select reached_at from review_states") == world.value("select ended_at from generations")
+
+
+def test_a_session_that_waits_for_its_review_is_settled_and_one_that_is_reviewed_is_not(world: Reviewing) -> None:
+    world.digested("one")
+    world.live(AGE_S / 2)
+    assert world.states() == {1: "waiting"}
+    assert world.read(is_settled, world.project.id, world.settings)
+    world.clock.advance(AGE_S + INTERVAL_S)
+    assert not world.read(is_settled, world.project.id, world.settings)
+    world.live(INTERVAL_S)
+    assert world.states() == {1: "reviewed"}
+    assert world.read(is_settled, world.project.id, world.settings)
 
 
 def test_a_session_that_goes_on_is_a_new_generation_and_is_reviewed_again(world: Reviewing) -> None:

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.stubs.real_server import serving
 from tests.web.browser import browser, there_is_one
 from tests.web.filling import fill
-from tests.web.telling import SENDING, launch_session, make_trouble, receiver, tell
+from tests.web.telling import SENDING, launch_session, make_trouble, receiver, settle, tell
 
 HOSTILE = (
     "<script>window.hurt = 1</script>", "<img src=x onerror=\"window.hurt = 1\">", "\"><svg onload=window.hurt=1>",
@@ -69,7 +69,7 @@ def _say_hostile(url: str) -> None:
         _post(url, "workstreams", name=text, place=f"/{text}")
         launch_session(url, text, f"{text}\n{ALL}")
     _post(url, "webhooks", name="hostile", url="https://hostile.invalid/?q=<script>window.hurt=1</script>")
-    assert CLIENT.post(f"{url}/v1/settle", json={"timeout_s": 60}).status_code == 200
+    settle(url)
 
 
 def _post(url: str, path: str, /, **body: Any) -> None:

@@ -121,7 +121,7 @@ def make_trouble(home: Path, refusal: str = "this model does not exist", why: st
         with serving(home, **asking) as (_, url):
             _talk(url, "ana-first")
             _until(lambda: bool(_items(url, "usage")))
-            assert httpx2.post(f"{url}/v1/settle", json={"timeout_s": WAIT_S}, timeout=2 * WAIT_S).status_code == 200
+            settle(url)
             llm.script = [Fail(status=400, message=refusal)]
             _talk(url, "ana-second")
             _until(lambda: len(_items(url, "jobs?state=dead")) >= 2)
@@ -131,6 +131,13 @@ def make_trouble(home: Path, refusal: str = "this model does not exist", why: st
 def _talk(url: str, thread: str) -> None:
     _ask(url, f"threads/{thread}/messages", {"content": SAID, "subject": "ana"})
     _ask(url, f"threads/{thread}/end", {})
+
+
+def settle(url: str, project: str = "default") -> None:
+    """Until everything that was said is remembered; what is not, in time, is a fault."""
+    body = {"timeout_s": WAIT_S}
+    settled = httpx2.post(f"{url}/v1/settle", json=body, params={"project": project}, timeout=2 * WAIT_S)
+    assert settled.json() == {"settled": True}
 
 
 # ---- the receiver

@@ -11,14 +11,14 @@ from tests.acceptance.test_weather import GOOD
 from tests.stubs.llm_server import LlmServer
 from tests.stubs.real_server import serving
 from tests.web.conftest import CLIENT, WAIT_S, Tab
-from tests.web.telling import launch_session
+from tests.web.telling import launch_session, settle
 
 
 def test_the_work_of_one_lane_is_shown_alone_in_every_state(tab: Tab, tmp_path: Path) -> None:
     with serving(tmp_path / "home") as (_, url):
         for subject in ("ana", "<b>bob</b>"):
             _say(url, subject, thread=f"of {len(subject)}")
-        _settle(url)
+        settle(url)
         tab.go(f"{url}/work")
         jobs = tab.page.locator(".panel", has=tab.page.get_by_label("Lane of")).locator("tbody")
         expect(jobs).to_contain_text("embed_passages")
@@ -64,7 +64,7 @@ def test_what_all_projects_spent_is_summed_and_an_unknown_price_is_said(tab: Tab
             _say(url, "ana", thread="chat")
             _say(url, "bo", thread="chat", project="shop")
             for project in ("default", "shop"):
-                _settle(url, project)
+                settle(url, project)
             whole = CLIENT.get(f"{url}/v1/usage/projects").json()
             assert whole["calls"] == whole["unpriced"] == sum(each["calls"] for each in whole["projects"]) > 0
             tab.go(f"{url}/usage")
@@ -121,8 +121,3 @@ def _say(url: str, subject: str, *, thread: str, project: str = "default") -> No
     body = {"content": "I live in Lisbon.", "subject": subject}
     CLIENT.post(f"{url}/v1/threads/{thread}/messages", json=body, params=named).raise_for_status()
     CLIENT.post(f"{url}/v1/threads/{thread}/end", params=named).raise_for_status()
-
-
-def _settle(url: str, project: str = "default") -> None:
-    settled = CLIENT.post(f"{url}/v1/settle", json={"timeout_s": 60}, params={"project": project})
-    assert settled.json() == {"settled": True}

@@ -26,5 +26,5 @@ class Settling(Cases):
         return True
 
     async def unsettled(self) -> int:
-        """Messages without an episode and jobs that are not done: what `settle` waits for."""
+        """Messages without an episode, and jobs that are due or failed and are tried again: what `settle` waits for."""
         return await self._store.read(unsettled_work, self._project_id, self._settings)

@@ -19,10 +19,15 @@ _PENDING = text("""
 select s.id, s.settings, p.settings, s.last_seq - s.covered_seq from streams s join projects p on p.id = s.project_id
 where +s.project_id = :project and s.covered_seq < s.last_seq and s.id > :after order by s.id limit :limit""")
 _END = text("update streams set end_through = last_seq where id = :id")
+# A timer is no work: `open_window` is counted in its messages, and any other job that nothing went wrong with and that
+# is due later by its nature (a look for sessions to review, a session's rest before it is asked about again).
 _UNSETTLED = """ from jobs
-where project_id = :project and state in ('waiting', 'ready', 'leased') and kind <> 'open_window'"""
+where project_id = :project and state in ('waiting', 'ready', 'leased') and kind <> 'open_window'
+  and not (state = 'waiting' and error_class is null and due_at > :soon)"""
 _JOBS = text("select count(*)" + _UNSETTLED)
 _A_JOB = text("select 1" + _UNSETTLED + " limit 1")
+SOON_US = 10_000_000
+"""What is due by then is waited for, so that nothing that is made one second later is missed."""
 
 
 def end_chunk(conn: Connection, project: int, base: Settings, after: int) -> int:
@@ -47,13 +52,22 @@ def arm_chunk(conn: Connection, project: int, base: Settings, after: int) -> int
 
 
 def unsettled_work(conn: Connection, project: int, base: Settings) -> int:
-    """Messages that await their window (memory off ones do not) and jobs that are neither done nor given up."""
-    return sum(_awaiting(conn, project, base)) + int(conn.scalar(_JOBS, {"project": project}) or 0)
+    """Messages that await their window (memory off ones do not) and jobs that are neither done nor given up.
+
+    A retry is waited for however late it is; a job that is only due later is not.
+    """
+    return sum(_awaiting(conn, project, base)) + int(conn.scalar(_JOBS, _jobs_of(conn, project)) or 0)
 
 
 def is_settled(conn: Connection, project: int, base: Settings) -> bool:
     """Whether there is no unsettled work; stops at the first that is found."""
-    return conn.scalar(_A_JOB, {"project": project}) is None and next(_awaiting(conn, project, base), None) is None
+    if conn.scalar(_A_JOB, _jobs_of(conn, project)) is not None:
+        return False
+    return next(_awaiting(conn, project, base), None) is None
+
+
+def _jobs_of(conn: Connection, project: int) -> dict[str, int]:
+    return {"project": project, "soon": conn.now() + SOON_US}
 
 
 def _awaiting(conn: Connection, project: int, base: Settings) -> Iterator[int]:

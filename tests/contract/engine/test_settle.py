@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from tests.factories import World
 
-from everkept.domain.jobs import Done
-from everkept.store.settle import is_settled, unsettled_work
+from everkept.domain.jobs import Done, Outcome, Retry, Snooze
+from everkept.store.settle import SOON_US, is_settled, unsettled_work
+
+HOUR_US = 3_600_000_000
 
 
 def unsettled(world: World) -> int:
@@ -37,3 +40,29 @@ def test_messages_of_a_thread_whose_memory_is_off_are_not_waited_for(world: Worl
     assert unsettled(world) == 2
     world.set_thread("t", '{"memory.enabled": false}')
     assert unsettled(world) == 0
+
+
+def test_a_job_that_is_due_later_by_its_nature_is_not_waited_for_and_what_is_due_soon_is(world: World) -> None:
+    world.schedule("a session's rest", due_in=4 * 3600)
+    assert unsettled(world) == 0
+    world.clock.advance(4 * 3600 - SOON_US / 1e6)
+    assert unsettled(world) == 1
+
+
+@pytest.mark.parametrize(
+    ("outcome", "waited_for"),
+    [
+        (lambda until: Retry(until, "transient", "the provider answered 503", spend=True), 1),
+        (lambda until: Snooze(until, "the budget of today is spent"), 1),
+        (Snooze, 0),
+    ],
+    ids=["failed", "put-off", "by-its-nature"],
+)
+def test_what_was_put_off_for_a_reason_is_waited_for_however_late_it_is(
+    world: World, outcome: Callable[[int], Outcome], waited_for: int
+) -> None:
+    world.schedule("a")
+    (lease,) = world.claim()
+    world.finish(lease, outcome(world.clock.now_us() + HOUR_US))
+    assert world.job("a")["state"] == "waiting"
+    assert unsettled(world) == waited_for
