@@ -620,8 +620,10 @@ def renew_leases(
     return dict(conn.rows(_RENEW, {"owner": owner, "now": now, "until": now + int(lease_s * 1e6), "jobs": only}))
 
 
-def remove_worker(conn: Connection, owner: str) -> None:
+def remove_worker(conn: Connection, owner: str) -> bool:
+    """Whether it holds no lease any more: what it could not give back ends with its time, or is taken from it."""
     conn.run(_GONE, {"id": owner})
+    return conn.first(_LEFT, {"owner": owner}) is None
 
 
 def prune_workers(conn: Connection) -> int:

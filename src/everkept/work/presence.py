@@ -53,17 +53,18 @@ class Presence:
             os.write(self._held, self._machine.encode())  # until then it is nobody's, and nobody is found dead
         except OSError as error:
             log.warning("this worker's death would be noticed late", error=str(error))
-            self.leave()
+            self.leave(signed_off=True)  # it has begun nothing
 
-    def leave(self) -> None:
-        """At its own end. A lease that it could not give back is then missed by its heartbeats alone."""
+    def leave(self, *, signed_off: bool) -> None:
+        """At its own end. Where it could not sign off its file stays, and others take up what it holds still."""
         if self._held is not None:
             os.close(self._held)  # first: an open file cannot be removed everywhere
             self._held = None
-            self.forget(self._file.name)
+            if signed_off:
+                self.forget(self._file.name)
 
     def dead(self) -> Iterator[str]:
-        """Workers of this home whose processes have ended without a word."""
+        """Workers of this home that have ended without signing off."""
         for path in self._others():
             if self._is_dead(path):
                 yield path.name

@@ -106,6 +106,8 @@ class Runner:
         self._drain_s = 0.0
         self.seen = False
         """Whether the store knows this worker: its first heartbeat was written."""
+        self.signed_off = False
+        """Whether it has ended and holds no lease: somebody else need not take back what it had begun."""
         self._wake: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -455,7 +457,7 @@ class Runner:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         try:
-            await self.store.write(remove_worker, self.owner)
+            self.signed_off = await self.store.write(remove_worker, self.owner)
         except EverkeptError as error:
             log.info("the worker could not sign off", error=str(error))
 

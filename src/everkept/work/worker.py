@@ -65,7 +65,11 @@ class Worker:
                 try:
                     left = await self.runner.store.write(expire_worker, owner, self._settings.crashes_max)
                     self._presence.forget(owner)
-                    log.warning("a worker was killed; what it had begun is taken up", worker=owner, jobs=len(left))
+                    log.warning(
+                        "a worker ended without signing off; what it had begun is taken up",
+                        worker=owner,
+                        jobs=len(left),
+                    )
                 except Exception as error:  # noqa: BLE001  (it is tried again; without this look only heartbeats tell)
                     if owner not in told:
                         told.add(owner)
@@ -108,4 +112,4 @@ class Worker:
         self._ended.set()
         if self._pulse.is_alive():
             self._pulse.join()
-        self._presence.leave()
+        self._presence.leave(signed_off=self.runner.signed_off)

@@ -80,11 +80,19 @@ def test_whoever_was_forgotten_or_left_by_itself_is_not_dead(tmp_path: Path, ano
     Presence(tmp_path, "a database", "me").forget("killed")
     left = Presence(tmp_path, "a database", "left")
     left.announce()
-    left.leave()
-    left.leave()
+    left.leave(signed_off=True)
+    left.leave(signed_off=True)
 
     assert dead(tmp_path) == []
     assert files(tmp_path) == []
+
+
+def test_whoever_could_not_sign_off_is_dead_once_it_has_left(tmp_path: Path) -> None:
+    left = Presence(tmp_path, "a database", "left")
+    left.announce()
+    assert dead(tmp_path) == []
+    left.leave(signed_off=False)
+    assert dead(tmp_path) == ["left"]
 
 
 def test_nobody_is_dead_of_whom_this_machine_knows_no_lock(tmp_path: Path) -> None:
@@ -99,7 +107,7 @@ def test_nobody_is_dead_of_whom_this_machine_knows_no_lock(tmp_path: Path) -> No
     assert dead(tmp_path) == []
     (folder / "elsewhere").write_text(presence._machine())
     assert dead(tmp_path) == ["elsewhere"]
-    mine.leave()
+    mine.leave(signed_off=True)
 
 
 def test_a_dead_worker_of_another_database_is_none_of_ours(tmp_path: Path, another: Another) -> None:
@@ -122,8 +130,8 @@ def test_what_nobody_can_call_dead_is_removed_after_a_day(tmp_path: Path, anothe
     other.announce()
 
     assert files(tmp_path) == ["alive", "dead", "new boot", "one", "other"]
-    one.leave()
-    other.leave()
+    one.leave(signed_off=True)
+    other.leave(signed_off=True)
 
 
 @pytest.mark.parametrize("broken", ["no folder", "no lock", "a lock that is taken"])
@@ -140,7 +148,7 @@ def test_where_nothing_can_be_locked_a_worker_says_so_and_works(
     mine = Presence(tmp_path, "a database", "mine")
     with capture_logs() as said:
         mine.announce()
-    mine.leave()
+    mine.leave(signed_off=True)
 
     assert [entry["log_level"] for entry in said] == ["warning"]
     assert dead(tmp_path) == []
