@@ -18,10 +18,13 @@ from everkept.models.journaled import JournaledModel
 from everkept.ports.clock import VirtualClock
 from everkept.ports.faults import Faults, NoFaults
 from everkept.ports.models import Question
+from everkept.store.claims import Claimed, ClaimRequest, claim
 from everkept.store.connection import Connection
 from everkept.store.database import Database
-from everkept.store.jobs import Claimed, ClaimRequest, claim, ensure_lane, finish, promote_due, schedule
+from everkept.store.jobs import promote_due, schedule
 from everkept.store.journal import StoreJournal
+from everkept.store.lanes import ensure_lane
+from everkept.store.leases import finish
 from everkept.store.projects import ProjectRow, ensure_project, ensure_subject, update_project
 from everkept.store.sqlite import choose_driver, open_file
 from everkept.store.store import Store

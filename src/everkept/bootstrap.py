@@ -55,9 +55,9 @@ from everkept.recall.rank import Weights
 from everkept.recall.search import Searcher
 from everkept.store.connection import Connection
 from everkept.store.copy import our_errors
+from everkept.store.counters import count
 from everkept.store.database import Database
 from everkept.store.diagnosis.look import AgentsAround
-from everkept.store.jobs import count
 from everkept.store.journal import StoreJournal
 from everkept.store.projects import (
     DEFAULT_PROJECT,

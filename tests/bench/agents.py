@@ -29,8 +29,8 @@ from everkept.domain.digest.values import SessionEvent
 from everkept.domain.pages import PageText
 from everkept.ports.faults import NoFaults
 from everkept.store.connection import Connection
+from everkept.store.counters import count
 from everkept.store.digests import events_of_session
-from everkept.store.jobs import count
 from everkept.store.pages import NewPage, write_page
 from everkept.store.projects import find_project
 from everkept.store.sessions import list_sessions

@@ -19,7 +19,8 @@ from everkept.domain.jobs import Done, JobPolicy, Outcome, Schedule
 from everkept.ports.clock import SystemClock
 from everkept.ports.faults import NoFaults
 from everkept.store.connection import Connection
-from everkept.store.jobs import ensure_lane, schedule
+from everkept.store.jobs import schedule
+from everkept.store.lanes import ensure_lane
 from everkept.store.projects import ensure_project
 from everkept.store.sqlite import choose_driver, open_file
 from everkept.store.store import Store

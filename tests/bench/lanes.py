@@ -28,9 +28,11 @@ from tests.bench.report import Figure, Goal, print_section
 
 from everkept.domain.jobs import Done, Lease, Schedule
 from everkept.ports.clock import VirtualClock
+from everkept.store.claims import ClaimRequest, claim
 from everkept.store.connection import Connection
 from everkept.store.database import Database
-from everkept.store.jobs import ClaimRequest, claim, finish, promote_due, schedule
+from everkept.store.jobs import promote_due, schedule
+from everkept.store.leases import finish
 from everkept.store.store import Store
 
 SLOTS = 16

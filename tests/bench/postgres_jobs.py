@@ -26,7 +26,8 @@ from tests.bench.report import Figure, Goal
 from everkept.domain.jobs import Schedule
 from everkept.ports.clock import SystemClock
 from everkept.store.connection import Connection
-from everkept.store.jobs import ensure_lane, schedule
+from everkept.store.jobs import schedule
+from everkept.store.lanes import ensure_lane
 from everkept.store.postgres import PostgresDatabase
 from everkept.store.projects import ensure_project
 from everkept.store.store import Store

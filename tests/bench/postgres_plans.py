@@ -25,8 +25,10 @@ from everkept.domain.ids import ProjectId
 from everkept.domain.jobs import Done, Lease
 from everkept.domain.scope import Scope
 from everkept.ports.clock import Clock, SystemClock
+from everkept.store.claims import ClaimRequest, claim
 from everkept.store.connection import Connection
-from everkept.store.jobs import ClaimRequest, claim, expire_leases, finish, promote_due, renew_leases
+from everkept.store.jobs import promote_due
+from everkept.store.leases import expire_leases, finish, renew_leases
 from everkept.store.postgres import PostgresDatabase
 from everkept.store.reach import Across, Reach
 from everkept.store.search import document_frequencies, find_postings, load_hits, load_terms, shown_passages

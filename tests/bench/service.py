@@ -16,7 +16,7 @@ from tests.bench.processes import Served, bare_app, everkept
 from tests.bench.report import Figure, Goal
 
 from everkept.config import load
-from everkept.store.jobs import renew_leases
+from everkept.store.leases import renew_leases
 from everkept.store.store import Store
 
 POLL_S = 0.005

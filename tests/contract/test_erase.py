@@ -28,6 +28,7 @@ from everkept.ports.faults import NoFaults
 from everkept.ports.journal import Address, Recipe
 from everkept.ports.models import RawReply
 from everkept.store.changes import read_changes
+from everkept.store.claims import ClaimRequest, claim
 from everkept.store.embeddings import keep_embeddings, last_erasure
 from everkept.store.erase import Erasure, erase, erase_chunk, find_erasure, plan_erase, residue
 from everkept.store.facts import (
@@ -39,8 +40,9 @@ from everkept.store.facts import (
     subject_revision,
     write_facts,
 )
-from everkept.store.jobs import ClaimRequest, claim, expire_leases, finish, promote_due, schedule
+from everkept.store.jobs import promote_due, schedule
 from everkept.store.journal import begin_ask, commit_reply, kept_replies, subject_epoch
+from everkept.store.leases import expire_leases, finish
 from everkept.store.projects import add_key, ensure_project, ensure_subject, find_project, find_subject
 from everkept.store.reprocess import Selection, reprocess_chunk
 from everkept.store.search import find_postings, load_hits

@@ -17,7 +17,7 @@ from everkept.domain.erase import StreamTarget
 from everkept.domain.review.values import Draft, Observation, Quote
 from everkept.ports.models import Question
 from everkept.store.erase import erase
-from everkept.store.jobs import discard_by_hand, retry_by_hand
+from everkept.store.jobs_by_hand import discard_by_hand, retry_by_hand
 from everkept.store.proposals import stage_drafts
 from everkept.store.review_input import seen_with
 from everkept.store.reviews import claim_review, open_review, reopen_imported

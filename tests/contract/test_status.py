@@ -17,8 +17,10 @@ from everkept.domain.jobs import Discard, Snooze
 from everkept.errors import NotFound
 from everkept.store import joblist, receipts, status
 from everkept.store.connection import Connection, _compile
+from everkept.store.counters import count
 from everkept.store.joblist import JobRow, get_job, list_jobs
-from everkept.store.jobs import count, discard_by_hand, expire_leases
+from everkept.store.jobs_by_hand import discard_by_hand
+from everkept.store.leases import expire_leases
 from everkept.store.periodic import end_periodic, register_periodic, take_periodic
 from everkept.store.projects import ensure_project, find_subject
 from everkept.store.providers import note_failure, permits_left

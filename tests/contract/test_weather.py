@@ -20,7 +20,7 @@ from everkept.errors import ModelError, OverBudget, ProviderDown, RateLimited, R
 from everkept.models.embedders import OpenAIEmbedder
 from everkept.ports.clock import VirtualClock
 from everkept.ports.models import Question
-from everkept.store.jobs import retry_by_hand
+from everkept.store.jobs_by_hand import retry_by_hand
 from everkept.store.projects import ensure_project
 from everkept.store.providers import forget_other_pools, note_answer, note_failure, permits_left
 from everkept.store.receipts import ReceiptRow, receipts_of

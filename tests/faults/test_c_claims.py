@@ -37,7 +37,7 @@ from everkept.derive.extract_facts import KIND as FACTS
 from everkept.domain.jobs import Discard, Done
 from everkept.domain.transcript import estimate_tokens
 from everkept.errors import LeaseLost, RateLimited
-from everkept.store.jobs import discard_by_hand, retry_by_hand
+from everkept.store.jobs_by_hand import discard_by_hand, retry_by_hand
 from everkept.store.providers import permits_left
 from everkept.store.sqlite import choose_driver
 from everkept.work.runner import ORDINARY_EVERY

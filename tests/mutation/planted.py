@@ -149,7 +149,7 @@ ACCEPTING = (
     ),
     Planted(
         name="a message during the timer's run does not arm it again", guarantee="G5", layer="contract",
-        file="store/jobs.py",
+        file="store/leases.py",
         old="    again = generation != lease.generation\n", new="    again = False\n",
         tests=(SCHEDULE + "test_a_job_scheduled_again_while_it_runs_is_armed_again_by_its_finish",),
     ),
@@ -157,19 +157,19 @@ ACCEPTING = (
 
 WORKING = (
     Planted(
-        name="the fence is not checked", guarantee="G6", layer="model", file="store/jobs.py",
+        name="the fence is not checked", guarantee="G6", layer="model", file="store/leases.py",
         old="where id = :id and fence = :fence and state = 'leased' and lease_until > :now",
         new="where id = :id and :fence = :fence and state = 'leased' and lease_until > :now",
         tests=(MODEL + "[frozen_beside_the_new_holder]",),
     ),
     Planted(
-        name="a lease that has ended may still write", guarantee="G6", layer="contract", file="store/jobs.py",
+        name="a lease that has ended may still write", guarantee="G6", layer="contract", file="store/leases.py",
         old="where id = :id and fence = :fence and state = 'leased' and lease_until > :now",
         new="where id = :id and fence = :fence and state = 'leased' and lease_until > :now - lease_until",
         tests=(LEASES + "test_the_effect_of_a_late_finish_is_rolled_back_with_it_and_counted",),
     ),
     Planted(
-        name="a heartbeat brings an ended lease back", guarantee="G6", layer="contract", file="store/jobs.py",
+        name="a heartbeat brings an ended lease back", guarantee="G6", layer="contract", file="store/leases.py",
         old="where owner = :owner and state = 'leased' and lease_until > :now\n",
         new="where owner = :owner and state = 'leased' and :now = :now\n",
         tests=(LEASES + "test_a_heartbeat_never_extends_a_lease_that_has_ended",),
@@ -213,19 +213,19 @@ WORKING = (
     ),
     Planted(
         name="a crash is booked at the finish and not at the claim", guarantee="G7", layer="model",
-        file="store/jobs.py",
+        file="store/claims.py",
         old="fence = fence + 1, crashes = crashes + 1,\n  leased_generation",
         new="fence = fence + 1,\n  leased_generation",
         tests=(MODEL + "[dies_until_it_is_dead]",),
     ),
     Planted(
-        name="a job whose worker died is not taken back", guarantee="G7", layer="contract", file="store/jobs.py",
+        name="a job whose worker died is not taken back", guarantee="G7", layer="contract", file="store/leases.py",
         old="where state = 'leased' and (lease_until <= :now or exists (\n",
         new="where state = 'leased' and :now < 0 and (lease_until <= :now or exists (\n",
         tests=(LEASES + "test_an_expired_lease_is_taken_back_and_the_job_runs_again",),
     ),
     Planted(
-        name="an input that kills is taken beside others", guarantee="G7", layer="contract", file="store/jobs.py",
+        name="an input that kills is taken beside others", guarantee="G7", layer="contract", file="store/claims.py",
         old="        if alone and not (request.idle and not leases):\n            return Claimed(leases, drain=True)\n",
         new="",
         tests=(CLAIM + "test_a_job_whose_worker_died_is_not_taken_beside_others_of_the_same_claim",),
@@ -265,7 +265,8 @@ WORKING = (
         tests=(JOURNAL + "test_a_reply_that_comes_between_looking_and_asking_is_used_and_not_paid_for_again",),
     ),
     Planted(
-        name="what was discarded is counted as what it was", guarantee="G13", layer="contract", file="store/jobs.py",
+        name="what was discarded is counted as what it was", guarantee="G13", layer="contract",
+        file="store/jobs_by_hand.py",
         old="project_id = :project\nfor no key update", new="project_id = :project",
         tests=(
             SIDE_BY_SIDE
@@ -297,25 +298,25 @@ WORKING = (
     ),
     Planted(
         name="two jobs write the facts of one subject at a time", guarantee="G9", layer="contract",
-        file="store/jobs.py",
+        file="store/claims.py",
         old="  where not exists (select 1 from jobs o where o.serial_key = k.serial_key and o.state = 'leased'))\n",
         new="  where k.serial_key is not null)\n",
         tests=(CLAIM + "test_claim_leases_one_job_per_serial_key",),
         fails_with=("AssertionError", "IntegrityError"),
     ),
     Planted(
-        name="a lane is not charged for its service", guarantee="G13", layer="contract", file="store/jobs.py",
+        name="a lane is not charged for its service", guarantee="G13", layer="contract", file="store/claims.py",
         old="ready_{use} = ready_{use} - 1, served = :s + (",
         new="ready_{use} = ready_{use} - 1, served = 0 * :s + (",
         tests=(FAIRNESS + "test_the_charge_of_a_claim_is_corrected_to_what_was_used",),
     ),
     Planted(
-        name="a lane takes the last slot", guarantee="G13", layer="contract", file="store/jobs.py",
+        name="a lane takes the last slot", guarantee="G13", layer="contract", file="store/claims.py",
         old="    cap = max(1, request.slots - 1)\n", new="    cap = max(1, request.slots)\n",
         tests=(CLAIM + "test_a_lane_holds_all_slots_but_one",),
     ),
     Planted(
-        name="turns are saved up while a lane is idle", guarantee="G13", layer="contract", file="store/jobs.py",
+        name="turns are saved up while a lane is idle", guarantee="G13", layer="contract", file="store/lanes.py",
         old="    if n > 0 and not lane_busy:\n        conn.run(_LANE_WAKES, {\"lane\": lane})\n", new="",
         tests=(FAIRNESS + "test_a_lane_that_wakes_stands_where_the_others_stand",),
     ),
@@ -433,7 +434,7 @@ REMEMBERING = (
         tests=(FACTS + "test_two_subjects_speak_of_things_of_their_own",),
     ),
     Planted(
-        name="a hand reaches into another project", guarantee="G15", layer="contract", file="store/jobs.py",
+        name="a hand reaches into another project", guarantee="G15", layer="contract", file="store/jobs_by_hand.py",
         old="from jobs where id = :id and project_id = :project\nfor no key",
         new="from jobs where id = :id and :project = :project\nfor no key",
         tests=(LEASES + "test_release_by_hand_ends_a_lease_now_and_refuses_its_holder",),

@@ -25,7 +25,7 @@ from everkept.domain.nats_seen import NatsSeen
 from everkept.domain.nats_subjects import subject_of
 from everkept.doors.nats import taker
 from everkept.errors import StoreFull, Unavailable
-from everkept.store.jobs import retry_dead
+from everkept.store.jobs_by_hand import retry_dead
 from everkept.store.projects import ensure_project, update_project
 
 WAIT_S = 0.3

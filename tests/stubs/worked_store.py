@@ -14,9 +14,11 @@ from everkept.domain.ids import ProjectId
 from everkept.domain.jobs import Done, GiveUp, Lease, Outcome, Retry
 from everkept.domain.passage import analyse
 from everkept.ports.clock import VirtualClock
+from everkept.store.claims import ClaimRequest, claim
 from everkept.store.connection import Connection
 from everkept.store.facts import FactsOf, write_facts
-from everkept.store.jobs import ClaimRequest, claim, finish, promote_due, renew_leases
+from everkept.store.jobs import promote_due
+from everkept.store.leases import finish, renew_leases
 from everkept.store.projects import ensure_project
 from everkept.store.search import mark_embedded, pending_embeddings
 from everkept.store.store import Store

@@ -24,7 +24,8 @@ from everkept.domain.jobs import Backoff, Schedule
 from everkept.domain.nats_subjects import project_of
 from everkept.errors import InvalidInput, KeyConflict, NotFound, RateLimited, SubjectConflict
 from everkept.store.connection import Connection
-from everkept.store.jobs import ensure_lane, schedule
+from everkept.store.jobs import schedule
+from everkept.store.lanes import ensure_lane
 from everkept.store.projects import DEFAULT_PROJECT, find_project, get_project
 from everkept.work.job import error_text
 

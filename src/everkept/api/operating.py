@@ -23,7 +23,7 @@ from everkept.errors import Conflict, InvalidInput, NotFound
 from everkept.store.connection import Connection
 from everkept.store.consumers import list_consumers
 from everkept.store.joblist import JobRow, count_causes, get_job, list_jobs
-from everkept.store.jobs import discard_by_hand, release_by_hand, retry_by_hand, retry_dead
+from everkept.store.jobs_by_hand import discard_by_hand, release_by_hand, retry_by_hand, retry_dead
 from everkept.store.journal import usage_by_project, usage_rows
 from everkept.store.merging import running_merges
 from everkept.store.money_limits import limited_in_money_alone

@@ -46,7 +46,8 @@ from everkept.store.facts import (
     retire_by_hand,
     write_facts,
 )
-from everkept.store.jobs import retry_by_hand, schedule
+from everkept.store.jobs import schedule
+from everkept.store.jobs_by_hand import retry_by_hand
 from everkept.store.projects import all_secrets, ensure_subject, find_subject
 from everkept.store.reprocess import Selection, plan_reprocess, reprocess_chunk
 from everkept.store.streams import events_at, get_thread, list_events

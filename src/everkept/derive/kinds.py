@@ -29,7 +29,8 @@ from everkept.store.decisions import expire_proposals
 from everkept.store.erase import clean_again, note_cleaned
 from everkept.store.facts import sweep_conflicts
 from everkept.store.handoffs import expire_handoffs
-from everkept.store.jobs import expire_leases, prune_jobs, prune_workers
+from everkept.store.jobs import prune_jobs
+from everkept.store.leases import expire_leases, prune_workers
 from everkept.store.offers import expire_offers
 from everkept.store.outcomes import propose_retirements
 from everkept.store.review_schedule import sweep_reviews

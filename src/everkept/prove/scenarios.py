@@ -23,19 +23,13 @@ from everkept.prove.scenarios_workstreams import WORKSTREAM_SCENARIOS
 from everkept.prove.stage import DAY_S, SECRET, Cast, Stage, connect_unsynced
 from everkept.store.backup import back_up, restore
 from everkept.store.changes import acknowledge, lease_consumer
+from everkept.store.claims import Claimed, ClaimRequest, claim
 from everkept.store.entity_merges import merge_entities, split_entity
 from everkept.store.erase import clean_again, finish_erase, note_cleaned
 from everkept.store.facts import FactsOf, NewFact, write_facts
-from everkept.store.jobs import (
-    Claimed,
-    ClaimRequest,
-    claim,
-    finish,
-    promote_due,
-    refuse_finish,
-    remove_worker,
-    retry_dead,
-)
+from everkept.store.jobs import promote_due
+from everkept.store.jobs_by_hand import retry_dead
+from everkept.store.leases import finish, refuse_finish, remove_worker
 from everkept.store.pauses import pause, resume
 from everkept.store.projects import ensure_project, find_subject
 from everkept.store.providers import forget_other_pools, note_failure, permits_left

@@ -24,7 +24,7 @@ from everkept.store.entity_merges import release_members
 from everkept.store.facts import JUDGE, release_names, settle_slots
 from everkept.store.forgotten import delete_marks, mark_forgotten
 from everkept.store.hand import take_back_corrections
-from everkept.store.jobs import discard_by_hand
+from everkept.store.jobs_by_hand import discard_by_hand
 from everkept.store.merging import forget_renamed
 from everkept.store.search import delete_passages, find_passages_of
 from everkept.store.streams import TIMER

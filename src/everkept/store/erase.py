@@ -46,7 +46,10 @@ from everkept.store.destroy import (
 from everkept.store.destroy_agents import carriers_of, forget_digest, forget_tellings, parents_of
 from everkept.store.facts import JUDGE, judge_wish
 from everkept.store.generations import REVIEW, generation_of, session_of
-from everkept.store.jobs import discard_by_hand, ensure_lane, release_by_hand, require_lease, schedule
+from everkept.store.jobs import schedule
+from everkept.store.jobs_by_hand import discard_by_hand, release_by_hand
+from everkept.store.lanes import ensure_lane
+from everkept.store.leases import require_lease
 from everkept.store.merging import require_no_merge
 from everkept.store.residue import plan_erase, residue
 from everkept.store.search import find_passages_of, hide_passages

@@ -23,7 +23,8 @@ from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection, Params
 from everkept.store.forgotten import Mark, take_forgotten
 from everkept.store.hidden import SHOWN_ENTITY, SHOWN_FACT
-from everkept.store.jobs import ensure_lane, schedule
+from everkept.store.jobs import schedule
+from everkept.store.lanes import ensure_lane
 from everkept.store.search import NewPassage, index_passages
 from everkept.store.streams import wake_embedder
 

@@ -14,8 +14,8 @@ from everkept.errors import OverBudget, SubjectMoved
 from everkept.ports.journal import Address, Kept, Recipe
 from everkept.ports.models import RawReply
 from everkept.store.connection import Connection
+from everkept.store.counters import count
 from everkept.store.effective import effective
-from everkept.store.jobs import count
 from everkept.store.project_names import shown
 from everkept.store.store import Store
 

@@ -20,7 +20,9 @@ from everkept.errors import Conflict
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
 from everkept.store.facts import JUDGE, judge_wish
-from everkept.store.jobs import ensure_lane, require_lease, schedule
+from everkept.store.jobs import schedule
+from everkept.store.lanes import ensure_lane
+from everkept.store.leases import require_lease
 from everkept.store.merge_changes import heard
 from everkept.store.merge_facts import entities, entities_left, facts, passages
 from everkept.store.merge_jobs import drop_job

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from sqlalchemy import text
 
 from everkept.store.connection import Connection, Row
-from everkept.store.jobs import discard_by_hand, ensure_lane, put_back, release_by_hand
+from everkept.store.jobs_by_hand import discard_by_hand, put_back, release_by_hand
+from everkept.store.lanes import ensure_lane
 from everkept.store.merge_part import Part
 
 _NAMED = text("""

@@ -15,7 +15,7 @@ from everkept.domain.ids import ProjectId
 from everkept.store.connection import Connection
 from everkept.store.destroy import job_keys
 from everkept.store.generations import REVIEW, advance, anything_waits, ensure_state, review_key
-from everkept.store.jobs import ensure_lane
+from everkept.store.lanes import ensure_lane
 from everkept.store.merge_jobs import move_jobs, rename_job
 from everkept.store.merge_pages import move_pages
 from everkept.store.merge_part import Chunk, Part, Place, Renamed, another_name

@@ -13,7 +13,7 @@ from everkept.domain.erase import ERASED_MARK
 from everkept.errors import Conflict, InvalidInput, NotFound
 from everkept.store.connection import Connection, Row
 from everkept.store.generations import anything_waits, ensure_state
-from everkept.store.jobs import ensure_lane
+from everkept.store.lanes import ensure_lane
 from everkept.store.merging import require_no_merge, require_unmerged
 from everkept.store.project_names import FIRST, locate, shown
 from everkept.store.review_jobs import wake_scheduler

@@ -27,7 +27,8 @@ from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection
 from everkept.store.effective import effective_of_project
 from everkept.store.hidden import SHOWN_PROPOSAL
-from everkept.store.jobs import ensure_lane, schedule
+from everkept.store.jobs import schedule
+from everkept.store.lanes import ensure_lane
 from everkept.store.pages import find_page
 from everkept.store.proposal_checks import mode_of, reason_against
 

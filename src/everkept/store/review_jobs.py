@@ -9,7 +9,9 @@ from sqlalchemy import text
 from everkept.domain.jobs import Schedule
 from everkept.store.connection import Connection
 from everkept.store.generations import REVIEW, SCHEDULER, review_key
-from everkept.store.jobs import ensure_lane, retry_by_hand, schedule
+from everkept.store.jobs import schedule
+from everkept.store.jobs_by_hand import retry_by_hand
+from everkept.store.lanes import ensure_lane
 
 _RESTS = text("select rests_until from review_states where project_id = :project")
 _DEAD = text("select id from jobs where kind = :kind and key = :key and state = 'dead'")

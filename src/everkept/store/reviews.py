@@ -27,8 +27,8 @@ from everkept.store.generations import (
     reopen_generation,
     take_generation,
 )
-from everkept.store.jobs import require_lease
 from everkept.store.journal import subject_epoch
+from everkept.store.leases import require_lease
 from everkept.store.proposals import stage_drafts
 from everkept.store.review_jobs import enqueue_review, wake_scheduler
 from everkept.store.sessions import SessionRow

@@ -20,7 +20,8 @@ from everkept.domain.session import Kind
 from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection, Row
 from everkept.store.effective import effective
-from everkept.store.jobs import ensure_lane, schedule
+from everkept.store.jobs import schedule
+from everkept.store.lanes import ensure_lane
 from everkept.store.launch_sessions import NativeSession, link_session
 from everkept.store.ledger import note_appended
 from everkept.store.merging import require_arrived, require_unmerged

@@ -23,7 +23,8 @@ from everkept.store.changes import NewChange, record_changes
 from everkept.store.connection import Connection, Row
 from everkept.store.effective import effective
 from everkept.store.hidden import SHOWN_PASSAGE
-from everkept.store.jobs import ensure_lane, schedule
+from everkept.store.jobs import schedule
+from everkept.store.lanes import ensure_lane
 from everkept.store.merging import require_arrived, require_unmerged
 from everkept.store.projects import ensure_subject
 from everkept.store.search import NewPassage, index_passages, reopen_embeddings

@@ -16,7 +16,7 @@ from everkept.ports.clock import Clock
 from everkept.ports.faults import Faults
 from everkept.ports.tracing import Span
 from everkept.store.connection import Connection
-from everkept.store.jobs import finish, require_lease
+from everkept.store.leases import finish, require_lease
 from everkept.store.providers import note_answer
 from everkept.store.store import Store
 

@@ -26,20 +26,11 @@ from everkept.errors import (
 from everkept.ports.clock import Clock
 from everkept.ports.faults import Faults
 from everkept.ports.tracing import Facts, Span, span
+from everkept.store.claims import Claimed, ClaimRequest, claim, running_by_use
 from everkept.store.connection import Connection
-from everkept.store.jobs import (
-    USES,
-    Claimed,
-    ClaimRequest,
-    claim,
-    finish,
-    live_slots,
-    promote_due,
-    refuse_finish,
-    remove_worker,
-    renew_leases,
-    running_by_use,
-)
+from everkept.store.jobs import promote_due
+from everkept.store.lanes import USES
+from everkept.store.leases import finish, live_slots, refuse_finish, remove_worker, renew_leases
 from everkept.store.pauses import is_pool_paused
 from everkept.store.providers import (
     failures_in_a_row,

@@ -12,7 +12,7 @@ import structlog
 
 from everkept.config import Settings
 from everkept.errors import EverkeptError
-from everkept.store.jobs import expire_worker
+from everkept.store.leases import expire_worker
 from everkept.store.streams import projects_embedded_otherwise, reopen_chunk
 from everkept.work.job import error_text
 from everkept.work.presence import Presence

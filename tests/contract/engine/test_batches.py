@@ -16,7 +16,8 @@ from everkept.domain.jobs import Schedule
 from everkept.store.batches import together
 from everkept.store.connection import Connection, _compile
 from everkept.store.dialect import postgres_dialect
-from everkept.store.jobs import ensure_lane, schedule
+from everkept.store.jobs import schedule
+from everkept.store.lanes import ensure_lane
 from everkept.store.projects import ensure_project
 from everkept.store.store import Store
 

@@ -8,15 +8,9 @@ import pytest
 from tests.factories import MINUTE_S, US, World, assert_lanes_count_right, kind_of
 
 from everkept.domain.jobs import Done, Retry
-from everkept.store.jobs import (
-    ClaimRequest,
-    claim,
-    discard_by_hand,
-    expire_leases,
-    live_slots,
-    release_by_hand,
-    renew_leases,
-)
+from everkept.store.claims import ClaimRequest, claim
+from everkept.store.jobs_by_hand import discard_by_hand, release_by_hand
+from everkept.store.leases import expire_leases, live_slots, renew_leases
 
 
 def keys(leases) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.factories import World
 
-from everkept.store.jobs import WORKER_KEPT_S, expire_leases, prune_workers, renew_leases
+from everkept.store.leases import WORKER_KEPT_S, expire_leases, prune_workers, renew_leases
 
 
 def test_jobs_of_a_worker_that_was_not_seen_are_taken_back_before_their_lease_ends(world: World) -> None:

@@ -22,7 +22,7 @@ from everkept.store.facts import (
     write_facts,
     write_verdicts,
 )
-from everkept.store.jobs import finish
+from everkept.store.leases import finish
 from everkept.store.streams import TIMER
 from everkept.store.windows import (
     EXTRACT,

@@ -17,7 +17,7 @@ from everkept.domain.jobs import Done
 from everkept.errors import LeaseLost, StoreUnavailable
 from everkept.ports.clock import SystemClock
 from everkept.ports.faults import Faults
-from everkept.store.jobs import expire_worker, live_slots, remove_worker, renew_leases
+from everkept.store.leases import expire_worker, live_slots, remove_worker, renew_leases
 from everkept.store.store import Store
 from everkept.work.presence import Presence
 from everkept.work.worker import Worker

@@ -10,16 +10,8 @@ from tests.factories import World, kind_of
 
 from everkept.domain.jobs import Discard, Done, GiveUp, Lease, Retry, Snooze
 from everkept.errors import LeaseLost, StoreFull
-from everkept.store.jobs import (
-    expire_leases,
-    live_slots,
-    refuse_finish,
-    release_by_hand,
-    remove_worker,
-    renew_leases,
-    retry_by_hand,
-    retry_dead,
-)
+from everkept.store.jobs_by_hand import release_by_hand, retry_by_hand, retry_dead
+from everkept.store.leases import expire_leases, live_slots, refuse_finish, remove_worker, renew_leases
 from everkept.store.projects import find_project
 
 LEASE_S = 60.0

@@ -11,15 +11,16 @@ from sqlalchemy import text
 from tests.bench.lanes import SLOTS, Simulation, simulate, turns_while_all_wait, wait_of_the_active
 
 from everkept.ports.clock import VirtualClock
-from everkept.store import jobs
+from everkept.store import claims, jobs
 from everkept.store.connection import Connection
+from everkept.store.lanes import USES
 from everkept.store.store import Store
 
 TENANTS = 200
 ACTIVE = 60
 SEEKS = {
-    **{f"projects by {use}": jobs._TURNS[use,] for use in jobs.USES},
-    **{f"lanes by {use}": jobs._LANES[use] for use in jobs.USES},
+    **{f"projects by {use}": claims._TURNS[use,] for use in USES},
+    **{f"lanes by {use}": claims._LANES[use] for use in USES},
     "due": jobs._DUE,
 }
 ASKED: dict[str, Any] = {"k": 17, "group": 1, "now": 0, "limit": 200}

@@ -6,8 +6,9 @@ import pytest
 from tests.factories import HOUR_S, World, assert_lanes_count_right
 
 from everkept.domain.jobs import Done
+from everkept.store.claims import HOLDS_MAX
 from everkept.store.joblist import list_jobs
-from everkept.store.jobs import HOLDS_MAX, discard_by_hand, put_back
+from everkept.store.jobs_by_hand import discard_by_hand, put_back
 from everkept.store.pauses import list_pauses, pause, resume
 from everkept.store.receipts import receipts_of
 from everkept.store.status import read_status

@@ -8,7 +8,7 @@ import pytest
 from tests.factories import World, kind_of
 
 from everkept.errors import StoreUnavailable
-from everkept.store.jobs import refuse_finish
+from everkept.store.leases import refuse_finish
 from everkept.work import runner
 
 

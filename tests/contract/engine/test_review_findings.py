@@ -19,7 +19,8 @@ from everkept.ports.clock import SystemClock, VirtualClock
 from everkept.store.changes import NewChange, prune_changes, read_changes, record_changes
 from everkept.store.connection import Connection
 from everkept.store.embeddings import forget_other_embeddings, keep_embeddings
-from everkept.store.jobs import prune_workers, renew_leases, retry_dead
+from everkept.store.jobs_by_hand import retry_dead
+from everkept.store.leases import prune_workers, renew_leases
 from everkept.store.periodic import list_periodic
 from everkept.store.search import NewVectors, forget_other_vectors, write_vectors
 from everkept.store.settle import is_settled, unsettled_work

@@ -8,7 +8,8 @@ import pytest
 from tests.factories import HOUR_S, MINUTE_S, US, World
 
 from everkept.domain.jobs import Discard, Done, GiveUp, Retry, Snooze
-from everkept.store.jobs import discard_by_hand, schedule
+from everkept.store.jobs import schedule
+from everkept.store.jobs_by_hand import discard_by_hand
 
 IDLE_S = 30 * MINUTE_S
 WAIT_MAX_US = int(4 * HOUR_S * US)

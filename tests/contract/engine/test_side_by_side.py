@@ -18,21 +18,14 @@ from tests.factories import World, assert_lanes_count_right
 
 from everkept.domain.jobs import Done, Lease, Outcome, Retry, Schedule, Snooze
 from everkept.store import postgres
+from everkept.store.claims import ClaimRequest, claim
 from everkept.store.connection import Connection
+from everkept.store.counters import count
 from everkept.store.destroy import drop_jobs
-from everkept.store.jobs import (
-    ClaimRequest,
-    claim,
-    count,
-    discard_by_hand,
-    ensure_lane,
-    expire_leases,
-    finish,
-    promote_due,
-    release_by_hand,
-    renew_leases,
-    schedule,
-)
+from everkept.store.jobs import promote_due, schedule
+from everkept.store.jobs_by_hand import discard_by_hand, release_by_hand
+from everkept.store.lanes import ensure_lane
+from everkept.store.leases import expire_leases, finish, renew_leases
 from everkept.store.projects import ensure_project
 from everkept.store.providers import note_answer, note_failure, permits_left
 from everkept.store.reach import Across, Reach

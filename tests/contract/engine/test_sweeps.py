@@ -11,7 +11,8 @@ from tests.factories import HOUR_S, MINUTE_S, US, World, kind_of
 from everkept.config import Settings
 from everkept.domain.jobs import GiveUp
 from everkept.errors import StoreUnavailable
-from everkept.store.jobs import discard_by_hand, prune_jobs
+from everkept.store.jobs import prune_jobs
+from everkept.store.jobs_by_hand import discard_by_hand
 from everkept.store.periodic import list_periodic
 from everkept.store.windows import EXTRACT, SUMMARISE
 from everkept.work.job import Trust

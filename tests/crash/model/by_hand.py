@@ -12,7 +12,7 @@ from tests.crash.model.asking import (
 from tests.crash.model.process import words_of
 
 from everkept.store.facts import retire_by_hand
-from everkept.store.jobs import discard_by_hand, release_by_hand, retry_by_hand
+from everkept.store.jobs_by_hand import discard_by_hand, release_by_hand, retry_by_hand
 from everkept.store.reprocess import Selection, reprocess_chunk
 
 

@@ -23,7 +23,7 @@ from everkept.config import Settings
 from everkept.domain.jobs import Done, Lease, Snooze
 from everkept.errors import LeaseLost, RateLimited, SubjectMoved
 from everkept.ports.clock import VirtualClock
-from everkept.store.jobs import Claimed
+from everkept.store.claims import Claimed
 
 SPENDS_NOTHING = ("rate_limited", "provider_down", "over_budget", "subject_moved", "store_unavailable", "store_full")
 WITHOUT_LEASE = ("begin_ask", "commit_reply", "judge_reply", "refuse_finish", "clean_file")
