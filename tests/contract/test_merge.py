@@ -208,7 +208,7 @@ def test_a_memory_that_was_open_before_the_merge_knows_what_was_said_in_the_sour
                 fact = await old.remember("Ana lives in Lisbon", subject="ana", key="k")
                 said = await (await old.thread("chat", subject="ana")).add_many([("user", "Blue")], key="turn-1")
             await memory.merge_project("old", into="default")
-            await memory.settle(timeout_s=30)
+            assert await memory.settle(timeout_s=30)
             found = await memory.find_merge("old")
             assert found is not None
             assert found.state == "done"

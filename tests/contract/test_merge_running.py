@@ -411,7 +411,7 @@ def test_changes_are_followed_under_the_targets_name(tmp_path: Path) -> None:
         async with AsyncMemory.open(tmp_path) as memory:
             await memory.create_project("old")
             await memory.merge_project("old", into="default")
-            await memory.settle(timeout_s=30)
+            assert await memory.settle(timeout_s=30)
             async with AsyncMemory.open(tmp_path, project="old", worker=False) as old:
                 with pytest.raises(CursorExpired, match="'default'"):
                     await old.changes(after=0)
@@ -429,7 +429,7 @@ def test_whoever_had_opened_the_source_before_writes_nothing_that_nobody_finds(t
         async with AsyncMemory.open(tmp_path) as memory, AsyncMemory.open(tmp_path, project="old", worker=False) as old:
             service: Any = old._service
             await memory.merge_project("old", into="default")
-            await memory.settle(timeout_s=30)
+            assert await memory.settle(timeout_s=30)
             here = Checkout(cwd="/code/app", top="/code/app")
             for write in (
                 service.create_workstream("login"), service.prepare_launch("me", checkout=here, agent="codex", key="k"),

@@ -26,7 +26,7 @@ def test_whoever_had_opened_the_source_is_told_where_it_is_before_anything_is_lo
             await old.remember("Ana owns a boat", subject="ana")
             service: Any = old._service
             await memory.merge_project("old", into="default")
-            await memory.settle(timeout_s=30)
+            assert await memory.settle(timeout_s=30)
             for asked in (
                 service.erase(subject="ana"), service.erase(subject="ana", dry_run=True), service.erase(project="old"),
                 service.settle(timeout_s=0.0), service.retry_jobs(), service.retry_job("job_1"),

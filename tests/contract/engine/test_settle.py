@@ -8,7 +8,8 @@ import pytest
 from tests.factories import World
 
 from everkept.domain.jobs import Done, Outcome, Retry, Snooze
-from everkept.store.settle import SOON_US, is_settled, unsettled_work
+from everkept.store.jobs_by_hand import discard_by_hand
+from everkept.store.settle import SOON_US, came_meanwhile, end_chunk, is_settled, unsettled_work
 
 HOUR_US = 3_600_000_000
 
@@ -66,3 +67,24 @@ def test_what_was_put_off_for_a_reason_is_waited_for_however_late_it_is(
     world.finish(lease, outcome(world.clock.now_us() + HOUR_US))
     assert world.job("a")["state"] == "waiting"
     assert unsettled(world) == waited_for
+
+
+def test_messages_that_come_while_others_are_waited_for_have_their_window_once_those_are_done(world: World) -> None:
+    def meanwhile() -> bool:
+        return world.read(came_meanwhile, world.project.id, world.settings)
+
+    world.add("t", "one", "two")
+    world.live(2)
+    world.write(end_chunk, world.project.id, world.settings, 0)
+    assert not meanwhile()
+    world.schedule("a")
+    world.add("t", "three")
+    assert not meanwhile()
+    world.write(discard_by_hand, world.project.id, world.job("a")["id"], "no more")
+    world.live(10)
+    assert meanwhile()
+    world.write(end_chunk, world.project.id, world.settings, 0)
+    assert not meanwhile()
+    world.live(10)
+    assert unsettled(world) == 0
+    assert world.windows("t") == [(1, 2), (3, 3)]
