@@ -79,7 +79,6 @@ update jobs set state = 'leased', owner = :owner, lease_until = :until, fence = 
 where id = :id
 returning id, kind, key, project_id, lane_id, uses, args, fence, generation, attempts, crashes, budget,
   traceparent, (select l.subject_id from lanes l where l.id = jobs.lane_id)""")
-_RUNNING = text("select uses, count(*) from jobs where state = 'leased' group by uses")
 
 
 # Whoever was held up (a circuit, a serial key, an estimate that was too high) has one turn at once and then stands with
@@ -302,6 +301,9 @@ def _take(conn: Connection, request: ClaimRequest, found: _Next, *, alone: bool)
         alone=alone,
         traceparent=traceparent,
     )
+
+
+_RUNNING = text("select uses, count(*) from jobs where state = 'leased' group by uses")
 
 
 def running_by_use(conn: Connection) -> dict[str, int]:

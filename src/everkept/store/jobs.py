@@ -12,8 +12,6 @@ from everkept.store.connection import Connection, Row
 from everkept.store.lanes import count_ready, groups_of_ours
 from everkept.store.pauses import paused_kinds
 
-HISTORY_MAX = 20
-
 # ---- schedule
 
 _SCHEDULE = text("""
@@ -172,6 +170,8 @@ def postpone(conn: Connection, job: int) -> None:
 
 
 # ---- what a job keeps, and for how long
+
+HISTORY_MAX = 20
 
 
 def add_history(history: str, at_us: int, error_class: str, error: str) -> str:

@@ -1,4 +1,7 @@
-"""What a hand does to a job: retry, discard, release. A lease that is ended so cannot be finished: its fence grows."""
+"""What a hand, an erase or a merge does to a job: retry, discard, release, put back.
+
+A lease that is ended so cannot be finished: its fence grows.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,6 @@ from everkept.store.lanes import leave_lane
 _HELD = text("""
 select generation, history, due_at, first_due_at from jobs
 where id = :id and fence = :fence and state = 'leased' and lease_until > :now""")
-_SUBJECT = text("select revision from subjects where id = :subject")
 _FINISH = text("""
 update jobs set state = :state, owner = null, lease_until = null,
   crashes = case when :clean = 1 or crashes = 0 then 0 else crashes - 1 end,
@@ -176,7 +175,7 @@ def renew_leases(
 
 
 def remove_worker(conn: Connection, owner: str) -> bool:
-    """Whether it holds no lease any more: what it could not give back ends with its time, or is taken from it."""
+    """Whether it has no lease either: one that is left is taken back from it, or ends with its time."""
     conn.run(_GONE, {"id": owner})
     return conn.first(_LEFT, {"owner": owner}) is None
 
