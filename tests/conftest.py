@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")  # how fast a machine is says nothing about a property
+
+# Nor does it say anything about an answer: who names no time-out waits for a minute, and not for five seconds.
+_CLIENTS_DEFAULT = inspect.signature(httpx2.get).parameters["timeout"].default
+_CLIENTS_DEFAULT.connect = _CLIENTS_DEFAULT.read = _CLIENTS_DEFAULT.write = _CLIENTS_DEFAULT.pool = 60.0
 
 PROVIDER_VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OLLAMA_HOST")
 

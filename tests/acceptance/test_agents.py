@@ -16,10 +16,9 @@ from typing import Any
 
 import pytest
 from tests.stubs.real_server import serving
-from tests.stubs.replayed import Replay, hook, plain_environment
+from tests.stubs.replayed import Replay, hook, install_patient_hook, plain_environment
 
 from everkept.capture.spool import Spool
-from everkept.hook import install_hook
 from everkept.store.sqlite import choose_driver
 
 WAIT_S = 60
@@ -36,7 +35,7 @@ class Machine:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.home = root / "home"
-        install_hook(self.home)
+        install_patient_hook(self.home)
         self.app = self.checkout("app", remote="https://example.com/acme/app.git")
 
     def checkout(self, name: str, *, remote: str | None = None, branch: str = "main") -> Path:

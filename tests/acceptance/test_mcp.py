@@ -21,8 +21,7 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from tests.stubs.real_server import serving
-
-from everkept.hook import install_hook
+from tests.stubs.replayed import install_patient_hook
 
 TOOLS = ["remember", "recall", "read", "forget", "handoff", "timeline", "review", "status"]
 WAIT_S = 60
@@ -336,7 +335,7 @@ def test_what_hooks_wrote_is_taken_in_before_the_answer_and_what_waits_is_told(e
         "prompt": "Rename the lighthouse module to beacon.",
     }  # fmt: skip
     home = Path(environment["EVERKEPT_HOME"])
-    install_hook(home)
+    install_patient_hook(home)
     subprocess.run(
         [sys.executable, "-I", "-S", str(home / "hook.py"), "--agent", "claude-code"], input=json.dumps(payload),
         env=environment, cwd=checkout, text=True, capture_output=True, timeout=WAIT_S, check=True,

@@ -14,10 +14,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 from tests.stubs.real_server import serving
-from tests.stubs.replayed import plain_environment
+from tests.stubs.replayed import install_patient_hook, plain_environment
 from tests.stubs.woken import stop_worker
-
-from everkept.hook import install_hook
 
 WAIT_S = 120
 PROJECT = "example.com/acme/app"
@@ -34,7 +32,7 @@ class Machine:
         (self.clone / ".git").mkdir(parents=True)
         (self.clone / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
         (self.clone / ".git" / "config").write_text(f'[remote "origin"]\n\turl = https://{PROJECT}.git\n')
-        install_hook(self.home)
+        install_patient_hook(self.home)
         command = [sys.executable, "-m", "everkept", "worker", "--until-idle"]
         (self.home / "worker.json").write_text(json.dumps(command))
 

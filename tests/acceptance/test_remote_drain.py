@@ -16,11 +16,10 @@ from urllib.request import Request, urlopen
 
 import pytest
 from tests.stubs.real_server import serving
-from tests.stubs.replayed import Replay, plain_environment
+from tests.stubs.replayed import Replay, install_patient_hook, plain_environment
 from tests.stubs.woken import stop_worker
 
 from everkept.capture.spool import Spool
-from everkept.hook import install_hook
 from everkept.hook.hook_script import append, record_of
 
 WAIT_S = 120
@@ -33,7 +32,7 @@ class Laptop:
 
     def __init__(self, root: Path) -> None:
         self.home = root / "laptop"
-        install_hook(self.home)
+        install_patient_hook(self.home)
         self.spool = Spool(self.home)
         self.app = root / "app"
         (self.app / ".git").mkdir(parents=True)

@@ -449,7 +449,8 @@ def test_what_a_model_was_shown_of_other_sessions_goes_with_them_out_of_the_jour
     world.live(AGE_S + INTERVAL_S)
     second = world.digested("two")
     world.live(AGE_S + INTERVAL_S)
-    recipes = text("select number_in(recipe, 'stream'), word_in(recipe, 'streams') from replies where step = 'review'")
+    recipes = text("""
+    select number_in(recipe, 'stream'), word_in(recipe, 'streams') from replies where step = 'review' order by 1""")
     assert world.read(lambda conn: conn.rows(recipes)) == [(first, "[]"), (second, f"[{first}]")]
     world.write(erase, world.project.id, StreamTarget(stream=first))
     world.live(60)

@@ -30,7 +30,7 @@ def world(tmp_path: Path) -> Iterator[Reviewing]:
     made.write(ensure_project, "other", bytes(32))
     made.do("insert into workspaces(id, name, created_at) values(2, 'second', 1)")
     assert made.rows("select id, workspace_id from projects order by id") == [(1, 1), (2, 1)]
-    assert made.rows("select project_id, seq, stream_id from generations") == [(1, 1, 1), (1, 2, 2)]
+    assert made.rows("select project_id, seq, stream_id from generations order by seq") == [(1, 1, 1), (1, 2, 2)]
     yield made
     made.shut()
 

@@ -151,9 +151,9 @@ OUTAGES = [
 
 @pytest.mark.parametrize("error", OUTAGES)
 def test_two_days_of_outage_in_the_middle_of_a_backlog(make_world: Callable[..., World], error: ModelError) -> None:
-    provider = Provider(fails_after=150, error=error)
+    provider = Provider(fails_after=75, error=error)
     world = make_world(script=provider)
-    backlog(world, 200)
+    backlog(world, 100)
     per_hour = []
     for hour in range(48):
         before = provider.asked.total()
@@ -162,12 +162,12 @@ def test_two_days_of_outage_in_the_middle_of_a_backlog(make_world: Callable[...,
         if hour % 8 == 0:
             world.add(f"late-{hour}", f"I live in Village {hour}", subject="person-1")
 
-    assert per_hour[0] <= 150 + 16
+    assert per_hour[0] <= 75 + 16
     assert max(per_hour[1:]) <= 12
     assert world.rows("select kind, key, attempts from jobs where state in ('dead', 'discarded') or attempts > 1") == []
     states = Counter(receipt.state for receipt in receipts(world))
     assert states["remembered"] > 0
-    assert states["searchable"] + states["embedded"] == 206 - states["remembered"]
+    assert states["searchable"] + states["embedded"] == 106 - states["remembered"]
     assert all(receipt.reason for receipt in receipts(world) if receipt.state != "remembered")
     shown = world.read(read_status, world.project.id, world.settings)
     assert [(p.circuit, p.reason) for p in shown.providers] == [
@@ -178,7 +178,7 @@ def test_two_days_of_outage_in_the_middle_of_a_backlog(make_world: Callable[...,
     provider.mend()
     world.live(2 * HOUR_S, every=120)
     assert set(world.states().values()) == {"done"}
-    assert_remembered(world, 206)
+    assert_remembered(world, 106)
     assert_paid_once(world, provider)
     assert world.rows("select circuit, reason from providers") == [("closed", None)]
 

@@ -16,11 +16,10 @@ from typing import Any
 
 import pytest
 from tests.stubs.agent_desk import Desk, a_checkout, a_desk, a_worktree
-from tests.stubs.replayed import hook, plain_environment
+from tests.stubs.replayed import hook, install_patient_hook, plain_environment
 
 from everkept.capture.identity import look_at
 from everkept.errors import NotFound
-from everkept.hook import install_hook
 from everkept.hook.hook_script import CONTEXT_CHARS_MAX, JSON_ONLY, scope_key
 from everkept.store.handoffs import KEPT_US
 from everkept.wiring import AGENTS, apply, plan_install, plan_uninstall
@@ -71,7 +70,7 @@ def test_h01_whatever_is_on_stdin_the_agent_goes_on_and_the_next_record_is_taken
 ) -> None:
     with a_desk(tmp_path / "home") as desk:
         app = a_checkout(tmp_path / "app")
-        install_hook(desk.home)
+        install_patient_hook(desk.home)
         command = [sys.executable, "-I", "-S", str(desk.home / "hook.py"), "--agent", agent]
         done = subprocess.run(command, input=said, capture_output=True, cwd=app, env=plain_environment(), check=False)
         assert done.returncode == 0
@@ -112,7 +111,7 @@ TAKES: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("agent", TAKES)
 def test_h02_each_agent_is_given_its_own_shape_and_not_a_key_more(desk: Desk, app: Path, agent: str) -> None:
-    install_hook(desk.home)
+    install_patient_hook(desk.home)
     record = desk.hook("codex", "SessionStart", app, session_id="s0")
     folder = desk.home / "start"
     folder.mkdir(exist_ok=True)

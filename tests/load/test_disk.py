@@ -338,18 +338,19 @@ def test_a_checkpoint_that_finds_no_room_loses_nothing(tmp_path: Path, monkeypat
         with Memory.open(home, worker=False) as memory:
             thread = memory.thread("t", subject="ana")
             thread.add("user", SAID)
-            told, room_bytes = [SAID], 40_000
+            told, room_bytes, length = [SAID], 40_000, 12_000
             while not [log for log in logs if log.get("what") == "_tidy"]:
                 disk.leave(room_bytes)
-                text = f"{len(told)} {LONG[:12_000]}"
+                text = f"{len(told)} {LONG[:length]}"
                 try:
                     thread.add("user", text)
-                except StoreFull:
-                    room_bytes += 10_000
+                except StoreFull:  # which empties the log, too
+                    room_bytes, length = room_bytes + 10_000, 12_000
                     disk.free()
-                else:
+                else:  # now the log is long enough for a shorter one, and the file is not
                     told.append(text)
-                assert len(told) < 100, "no checkpoint ever failed"
+                    room_bytes, length = 0, 9_000
+                assert len(told) < 20, "no checkpoint ever failed"
             disk.fill()
             shutil.copytree(home, tmp_path / "killed")  # as a kill would leave it
             disk.free()

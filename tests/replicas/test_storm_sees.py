@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.postgres import server_url
 
 from everkept.prove.record import Record
 from everkept.prove.storm.aftermath import Aftermath, _paid_twice
+from everkept.prove.storm.databases import throw_away
 from everkept.prove.storm.followers import Inbox
 from everkept.prove.storm.model import GARBAGE_MAX, PATIENCE, WEATHER, StormyModel
 from everkept.prove.storm.processes import Program
@@ -128,6 +130,12 @@ def test_a_question_is_paid_once_but_for_a_reply_that_could_not_be_used(
         model.asked_at_us = [(b"\x07", at_us) for at_us in asked_at]
         assert len(list(_paid_twice(raw, model, 0))) == violations
     raw.close()
+
+
+def test_a_slow_answer_about_the_time_makes_no_question_look_asked_again() -> None:
+    """Both clocks are this machine's here: the one of the database is ahead by nothing."""
+    with throw_away(server_url()) as database:
+        assert database.ahead_us_min() <= 0
 
 
 # ---- the model's weather

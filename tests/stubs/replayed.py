@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import py_compile
 import re
 import subprocess
 import sys
@@ -13,9 +14,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from everkept.hook import install_hook
+from everkept.hook.hook_script import BUDGET_S
+
 RECORDED = Path(__file__).parents[1] / "data" / "transcripts"
 WAIT_S = 60
 Line = dict[str, Any]
+
+
+def install_patient_hook(home: Path) -> None:
+    """Put the hook into the home, as it is but for how long it waits for an answer: a busy machine takes its time, and
+    whoever asks what an agent is told does not ask how soon."""
+    install_hook(home)
+    script = home / "everkept_hook.py"
+    source = script.read_text("utf-8")
+    patient = source.replace(
+        f"BUDGET_S = {json.dumps(BUDGET_S)}\n", f"BUDGET_S = {json.dumps(dict.fromkeys(BUDGET_S, WAIT_S / 2))}\n"
+    )
+    assert patient != source, "its budgets are written in another way"
+    script.write_text(patient, "utf-8")
+    py_compile.compile(str(script), doraise=True)
 
 
 def plain_environment(**own: str) -> dict[str, str]:

@@ -147,7 +147,7 @@ class Aftermath:
 
     def _checked(self) -> list[str]:
         contents = self.database.contents()
-        ahead_us = self.database.ahead_us()
+        ahead_us = self.database.ahead_us_min()
         found = check_drained(contents, self.record, deaths=self.deaths)
         if isinstance(contents, Path):
             raw = choose_driver().module.connect(str(contents), isolation_level=None)
