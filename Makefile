@@ -24,7 +24,7 @@ serve: $(STAMP) ## serve HTTP on 127.0.0.1:7411
 
 test: $(STAMP) ## run every test
 	@$(BIN)/python -m tests.web.browser
-	$(BIN)/python -m pytest tests -n 3 --dist loadfile
+	$(BIN)/python -m pytest tests -n 2 --dist loadfile
 
 check: $(STAMP) ## lint, format, types and layers
 	$(BIN)/ruff check .
