@@ -60,8 +60,8 @@ def each_database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 def quick_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new file begins as a copy: making the schema takes a fifth of a second, and nearly every test needs it.
 
-    Rows that are asked for in no order come in the reverse of the usual one. Nothing may lean on that, be it of ours or
-    a test's: PostgreSQL keeps no such order.
+    What this process asks of it in no order comes in the reverse of the usual one. No statement, be it the store's or a
+    test's, may lean on the usual one: PostgreSQL has none.
     """
     monkeypatch.setattr(SqliteDatabase, "prepare", _prepare_quickly)
     monkeypatch.setattr(SqliteDatabase, "connect", _connect_in_reverse)
